@@ -282,7 +282,14 @@ impl Tensor {
 
     /// Whether this was given to a program, with its memory.
     pub fn is_donated(&self) -> bool {
-        self.belongs_to(DONATED_TAG)
+        let mut at = self;
+        while let Some(traced) = at.traced() {
+            if traced.tag == DONATED_TAG {
+                return true;
+            }
+            at = traced.inner();
+        }
+        false
     }
 
     /// The concrete array, or an error that says which transform hides it.

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::autodiff::levels::edge_behind;
+use crate::tensor::donated;
 use crate::watch::debug;
 
 /// Returns the edge of each output on its own tape, and its cotangent.
@@ -30,6 +31,9 @@ pub fn on_tape(y: &Tensor, tag: Tag) -> Option<Edge> {
 /// Raises for a complex cotangent of a real value (its imaginary part would be lost), and for a cotangent
 /// with axes on another device.
 pub fn check(g: &Tensor, y: &Aval) -> Result<()> {
+    if g.is_donated() {
+        return Err(donated("backward", &g.shape()));
+    }
     if g.dtype().is_complex() && !y.dtype.is_complex() {
         return Err(Error::autodiff(format!(
             "backward: a cotangent (gradient=) is {}, and the tensor of shape {} that it belongs to is {}; \

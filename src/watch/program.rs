@@ -26,6 +26,7 @@ use crate::watch::script::{MOST, Place, Script, Step, Touched, View};
 use act::{Act, Draw, Planned};
 pub use backward::{Recorded, recorded};
 use calls::AfterCall;
+pub use donation::Donation;
 use needs::{is_inner, needed, outlasting, postpone, survivors, unwritten};
 use plan::Plan;
 use rustc_hash::FxHashSet;
@@ -94,8 +95,8 @@ pub struct Program {
     draws: Vec<u64>,
     /// What calls of the host left, in order.
     calls: Vec<AfterCall>,
-    /// The numbers of the arguments whose memory a run gives up when it has read them last.
-    pub donated: Vec<usize>,
+    /// The arguments whose memory a run gives up when it has read them last.
+    pub donated: Vec<Donation>,
 }
 
 /// Why there is no program, and where.
@@ -122,17 +123,17 @@ impl Program {
     /// Plans the script of a region with these arguments and outputs, which handles errors itself if it
     /// `catches` them. Returns why not, if it did what another run would not repeat.
     pub fn new(
-        mut script: Script, arguments: &[Array], outputs: &[Array], catches: bool,
+        mut script: Script, arguments: &[Array], outputs: &[Array], catches: bool, donated: Vec<Donation>,
     ) -> std::result::Result<Program, Refusal> {
         script.settle();
         let outputs: Vec<View> = outputs.iter().map(|y| script.view(y)).collect();
         let arguments: Vec<View> = arguments.iter().map(|x| script.view(x)).collect();
-        Program::planned(script, arguments, outputs, catches)
+        Program::planned(script, arguments, outputs, catches, donated)
     }
 
     /// [`Program::new`] of views.
     fn planned(
-        mut script: Script, arguments: Vec<View>, outputs: Vec<View>, catches: bool,
+        mut script: Script, arguments: Vec<View>, outputs: Vec<View>, catches: bool, donated: Vec<Donation>,
     ) -> std::result::Result<Program, Refusal> {
         if let Some(refusal) = script.refusal {
             return Err(refusal);
@@ -232,7 +233,7 @@ impl Program {
             _ => None,
         };
         let found = values.iter().filter_map(fixed).collect();
-        let (undone, stops, calls, donated) = (0, 0, Vec::new(), Vec::new());
+        let (undone, stops, calls) = (0, 0, Vec::new());
         let program = Program { steps, values, outputs, leaves, found, undone, stops, draws, calls, donated };
         // A step that may fail keeps its place where the function handles errors.
         let devices = (!catches).then_some(script.devices);
@@ -246,7 +247,7 @@ impl Program {
     fn arranged(mut self, devices: Option<&[Device]>) -> Program {
         if let Some(devices) = devices {
             let steps = std::mem::take(&mut self.steps);
-            self.steps = groups::fuse(steps, &self.values, &self.outputs, devices);
+            self.steps = groups::fuse(steps, &self.values, &self.outputs, devices, &self.given_up());
         }
         self.find_undone();
         self.renumber();

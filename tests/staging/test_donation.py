@@ -1,8 +1,10 @@
 """Arguments whose memory a program takes: what is free when, what is left of them, and when they come back."""
 
 import copy
+import functools
 import gc
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +59,11 @@ def test_one_tensor_goes_through_a_chain_of_calls_in_the_memory_of_two() -> None
         x @ x
 
 
+def set_data(parameter: wg.Tensor, x: wg.Tensor) -> wg.Tensor:
+    parameter.data = x
+    return parameter
+
+
 USES: dict[str, Callable[[Any], object]] = {
     "arithmetic": lambda x: x + 1,
     "reflected": lambda x: 1 - x,
@@ -88,6 +95,10 @@ USES: dict[str, Callable[[Any], object]] = {
     "leaf": lambda x: (x.requires_grad_() * 2).sum().backward(),
     "saved": lambda x: wg.save(x, "/dev/null"),
     "parameter": lambda x: wg.nn.Parameter(x) * 2,
+    "hook": lambda x: x.requires_grad_().register_hook(print),
+    "gradient": lambda x: wg.ones(3, requires_grad=True).backward(x),
+    "cotangent": lambda x: wg.autograd.grad((y := wg.ones(3, requires_grad=True)) + 1, [y], [x]),
+    "data of a parameter": lambda x: set_data(wg.nn.Parameter(wg.zeros(3)), x).tolist(),
     "tensor": lambda x: wg.tensor(x),
     "as_tensor": lambda x: wg.as_tensor(x) + 1,
     "equal": lambda x: wg.equal(x, wg.ones(3)),
@@ -185,6 +196,193 @@ def test_arguments_are_named_as_in_jax(by: str) -> None:
             Model().step(x)
         with pytest.raises(RuntimeError, match="was donated"):
             x + 1
+
+
+def test_an_object_given_twice_and_returned_is_not_taken() -> None:
+    pair = wg.jit(lambda x, y: (x, y * 2), donate_argnums=(0, 1))
+    same = wg.jit(lambda tree: tree, donate_argnums=0)
+    compiled = pair.lower(*[wg.ones(2)] * 2).compile()
+    for f in (pair, pair, compiled):
+        x = wg.ones(2)
+        assert f(x, x)[0] is x
+        assert x.tolist() == [1, 1]
+        same({"a": x, "b": x})
+        assert x.tolist() == [1, 1]
+
+
+def test_the_last_argument_is_that_of_the_signature() -> None:
+    step = wg.jit(lambda a, b, c=0: a + b, donate_argnums=-1)
+    static = wg.jit(lambda a, b, c=(1,): a + b * c[0], static_argnums=-1)
+    for _ in range(2):
+        x, y = wg.ones(2), wg.ones(2)
+        step(x, b=y)
+        step(x, y)
+        step(x, y, 5)
+        assert static(x, b=y).tolist() == static(x, y, c=(1,)).tolist() == [2, 2]
+        assert x.tolist() == y.tolist() == [1, 1]
+        step(x, y, c=y)
+        with pytest.raises(RuntimeError, match="was donated"):
+            y + 1
+
+
+@pytest.mark.parametrize(
+    "how", ["as Python", "checked", "again", "profiled", "an optimiser's hook", "checkpoint"]
+)
+def test_a_call_inside_of_one_takes_nothing(how: str) -> None:
+    inner = wg.jit(lambda x: x * 2, donate_argnums=0)
+    inner(wg.ones(2))
+    for _ in range(3):
+        x, w = wg.ones(2), wg.ones(2, requires_grad=True)
+        if how == "as Python":
+            outer = wg.jit(lambda y: (inner(y) + y) * float(y.sum().item()), max_traces=1)
+            with pytest.warns(UserWarning, match="runs as Python"):
+                outer(x)
+            assert outer(x).tolist() == [6, 6]
+        elif how == "checked":
+            outer = wg.jit(lambda y: inner(y) + y, check=True)
+            assert outer(x).tolist() == outer(x).tolist() == [3, 3]
+        elif how == "again":
+            outer = wg.jit(lambda w, x: (w * w * inner(x)).sum())
+            for _ in range(2):
+                (slope,) = wg.autograd.grad(outer(w, x), [w], create_graph=True)
+                assert slope.tolist() == [4, 4]
+        elif how == "profiled":
+            sys.setprofile(lambda *_: None)
+            try:
+                assert wg.jit(lambda y: inner(y) + y)(x).tolist() == [3, 3]
+            finally:
+                sys.setprofile(None)
+        elif how == "checkpoint":
+            wg.utils.checkpoint.checkpoint(lambda w, x: (w * inner(x)).sum(), w, x).backward()
+            assert w.grad.tolist() == [2, 2]
+        else:
+            optimizer = wg.optim.SGD([w], lr=0.1)
+            optimizer.register_step_post_hook(lambda *_, x=x: inner(x))
+
+            @wg.jit
+            def step(w=w, optimizer=optimizer):
+                optimizer.zero_grad()
+                (w * w).sum().backward()
+                optimizer.step()
+
+            for _ in range(3):
+                step()
+        assert x.tolist() == [1, 1]
+
+
+def test_a_view_that_got_a_history_is_left() -> None:
+    step = wg.jit(lambda x: x * 2, donate_argnums=0)
+    step(wg.ones(2))
+    for _ in range(2):
+        base, w = wg.zeros(4), wg.ones(4, requires_grad=True)
+        view = base[:2]
+        base.add_(w * 3)
+        with wg.no_grad():
+            step(view)
+        view.sum().backward()
+        assert w.grad.tolist() == [3, 3, 0, 0]
+
+
+def chain(x: wg.Tensor, y: wg.Tensor) -> wg.Tensor:
+    z = x @ y
+    for _ in range(3):
+        z = z @ z
+    return z
+
+
+@pytest.mark.parametrize("donated", [(0, 1), (0,)])
+@pytest.mark.parametrize("how", ["one", "detached", "halves", "apart"])
+def test_memory_in_common_is_free_when_both_are_read(how: str, donated: tuple[int, ...]) -> None:
+    def pair() -> tuple[wg.Tensor, wg.Tensor]:
+        x = wg.full((256, 256), 1e-3)
+        if how == "one":
+            return x, x
+        if how == "detached":
+            return x, x.detach()
+        if how == "halves":
+            whole = wg.full((512, 256), 1e-3)
+            return whole[:256], whole[256:]
+        return x, x.clone()
+
+    step = wg.jit(chain, donate_argnums=donated)
+    for _ in range(2):
+        step(*pair())
+    x, y = pair()
+    want = step.program(x, y).memory().peak
+    assert peak(lambda: step(x, y)) == want
+    is_free = how in ("one", "apart") or (how == "detached" and len(donated) == 2)
+    assert want == (BYTES if is_free else 2 * BYTES)
+
+
+def test_what_only_a_view_holds_is_free() -> None:
+    step = wg.jit(lambda x: x @ x, donate_argnums=0)
+    make = lambda: wg.ones(SIZE).reshape(256, 256)
+    for _ in range(2):
+        step(make())
+    x, f = make(), wg.jit(lambda x: chain(x, x), donate_argnums=0)
+    f(make())
+    assert peak(lambda: f(x)) == f.program(make()).memory().peak == BYTES
+
+
+def test_shared_memory_comes_back_after_an_error() -> None:
+    step = wg.jit(lambda x, y, i: x[i] + y[i], donate_argnums=(0, 1))
+    good, bad = wg.tensor([0, 1]), wg.tensor([0, 9])
+    for _ in range(3):
+        base = wg.arange(8.0)
+        step(base[:4], base[2:6], good)
+        x, y = wg.arange(8.0)[:4], base[2:6].T
+        for _ in range(2):
+            with pytest.raises(IndexError):
+                step(base[:4], y, bad)
+            with pytest.raises(IndexError):
+                step(x, x, bad)
+        assert (x.tolist(), y.tolist()) == ([0, 1, 2, 3], [2, 3, 4, 5])
+
+
+def test_an_elementwise_step_makes_one_parameter_after_the_other() -> None:
+    def sgd(params: list[wg.Tensor], slopes: list[wg.Tensor]) -> list[wg.Tensor]:
+        return [p - 0.1 * g for p, g in zip(params, slopes, strict=True)]
+
+    make = lambda: [wg.full((SIZE,), float(k)) for k in range(8)]
+    slopes = make()
+    kept, taken = wg.jit(sgd), wg.jit(sgd, donate_argnums=0)
+    kept(make(), slopes), taken(make(), slopes)
+    params, others = make(), make()
+    assert kept.program(others, slopes).memory().peak == 8 * BYTES
+    assert taken.program(params, slopes).memory().peak == BYTES
+    assert taken.fused(params, slopes) == [["mul", "sub"]] * 8
+    assert peak(lambda: taken(params, slopes)) == BYTES
+    for a, b in zip(taken(make(), slopes), sgd(make(), slopes), strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_what_was_filled_meanwhile_stays() -> None:
+    w = wg.ones(2, requires_grad=True)
+    optimizer, box, fails = wg.optim.SGD([w], lr=0.1), [], [False]
+
+    def hook(*_: object) -> None:
+        if fails[0]:
+            box[0].data = wg.full((2,), 7.0)
+            raise ValueError("boom")
+
+    optimizer.register_step_post_hook(hook)
+
+    @functools.partial(wg.jit, donate_argnums=(0, 1))
+    def step(x, z):
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+        return (z * 2).sum() + w.detach().sum()
+
+    for i in range(3):
+        z = wg.ones(2)
+        box[:], fails[0] = [z], i == 2
+        if i < 2:
+            step(wg.ones(2), z)
+        else:
+            with pytest.raises(ValueError, match="boom"):
+                step(wg.ones(2), z)
+    assert z.tolist() == [7, 7]
 
 
 def test_what_has_a_history_is_left() -> None:

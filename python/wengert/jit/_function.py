@@ -195,18 +195,6 @@ class Staged(_core._FastPath, Generic[P, R]):
         """Runs the program for such arguments, or makes it; calls with tensors alone reach this if the core
         finds no program for them.
         """
-        if not self._donated or _core._get_debug_modes() or _core._in_transform():
-            return self._answer(args, kwargs)
-        given = self._given(args, kwargs)
-        result = self._answer(args, kwargs)
-        kept, _ = tree_flatten(result)
-        if not any(isinstance(x, Tensor) and x.requires_grad for x in kept):
-            # A program has taken it already.
-            _core._donate([x for x in given if all(x is not y for y in kept)])
-        return result
-
-    def _answer(self, args: Any, kwargs: Any) -> Any:
-        """What a call returns."""
         # Inside of another program it is part of that; what watches operations wants to see them run.
         if _core._get_debug_modes():
             return self._function(*args, **kwargs)
@@ -218,6 +206,21 @@ class Staged(_core._FastPath, Generic[P, R]):
                 self.traces += cast.traces - known
                 for reason in cast._reasons:
                     self._note(reason)
+        is_outermost = _core._enter_call()
+        try:
+            result = self._answer(args, kwargs)
+        finally:
+            _core._leave_call()
+        if self._donated and is_outermost and not _core._in_transform():
+            kept, _ = tree_flatten(result)
+            if not any(isinstance(x, Tensor) and x.requires_grad for x in kept):
+                # A program has taken it already.
+                given = self._given(args, kwargs)
+                _core._donate([x for x in given if all(x is not y for y in kept)])
+        return result
+
+    def _answer(self, args: Any, kwargs: Any) -> Any:
+        """What a call returns."""
         if _core._in_transform() and (self._check or not _core._records_programs()):
             self._note(_INSIDE)
             return self._function(*args, **kwargs)
@@ -363,8 +366,9 @@ class Staged(_core._FastPath, Generic[P, R]):
             _core._stage_refuse("a result of inference mode; enter the mode around the call", place)
         name = getattr(self._function, "__name__", "jit")
         taken = [] if self._check else self._given(args, kwargs)
-        returned = {k for _, k in results.given}
-        donated = [k for k, x in enumerate(tensors) if k not in returned and any(x is y for y in taken)]
+        returned = [tensors[k] for _, k in results.given]
+        taken = [x for x in taken if all(x is not y for y in returned)]
+        donated = [k for k, x in enumerate(tensors) if any(x is y for y in taken)]
         made = _core._stage_end(
             tensors,
             state.tensors,
@@ -445,7 +449,8 @@ class Staged(_core._FastPath, Generic[P, R]):
             lowered: Lowered = _core._without_autocast(functools.partial(cast.lower, *args, **kwargs))
             return lowered._in_region(_core._autocast_around())
         key, _, _ = self._key(args, kwargs)
-        if not any(variant.state.is_as_it_was() for variant in self._variants.get(key, ())):
+        is_there = any(variant.state.is_as_it_was() for variant in self._variants.get(key, ()))
+        if not (is_there or _core._get_debug_modes()):
             self._answer(args, kwargs)
         return Lowered(self, key, self._found(args, kwargs))
 

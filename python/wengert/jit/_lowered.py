@@ -83,7 +83,11 @@ class Compiled:
         outputs = None
         if self._variant.state.is_as_it_was():
             again = functools.partial(self._staged._function, *args, **kwargs)
-            outputs, _ = self._variant.run(tensors, again)
+            _core._enter_call()
+            try:
+                outputs, _ = self._variant.run(tensors, again)
+            finally:
+                _core._leave_call()
         if outputs is None:
             raise RuntimeError(
                 "jit: this program does not hold any more: what the function reads or decides by is not what "

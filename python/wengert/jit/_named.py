@@ -30,6 +30,7 @@ def named(function: Any, setting: str, given: Any) -> frozenset[int | str]:
     found: set[int | str] = set(items)
     for x in items:
         if isinstance(x, int) and -len(names) <= x < len(names):
+            found -= {x}
             found |= {names[x], x % len(names)}
         elif x in names:
             found.add(names.index(x))

@@ -55,8 +55,12 @@ class Variant:
                 "was: it is recorded (create_graph=True), or has other cotangents than the first ones; call "
                 "the function without jit"
             )
-        with enable_grad():
-            leaves, _ = tree_flatten(again())
+        _core._enter_call()
+        try:
+            with enable_grad():
+                leaves, _ = tree_flatten(again())
+        finally:
+            _core._leave_call()
         made = Results(leaves, tensors, self.state).outputs
         outputs = [(y, g) for y, g in zip(made, cotangents) if g is not None and y.requires_grad]
         known = [*tensors, *self.state.tensors]

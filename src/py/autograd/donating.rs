@@ -2,45 +2,121 @@
 //! a value, and every use of one raises.
 
 use crate::py::prelude::*;
+use crate::py::tensor::object::Value;
+use crate::py::tensor::same;
 use crate::py::tensor::view::{ERA, View};
-use crate::watch::program::Outcome;
+use crate::watch::program::{Donation, Outcome};
 use smallvec::SmallVec;
+use std::cell::Cell;
 
-/// Takes the memory from the objects with these numbers and runs `f` on `arrays`, which are theirs. If it is
+thread_local! {
+    /// How many functions run that give nothing up, as they may run again.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Inside of a function that may run again with the same arguments, nothing is taken until this is dropped.
+pub struct Inside;
+
+impl Inside {
+    /// Begins such a function.
+    pub fn enter() -> Inside {
+        INSIDE.set(INSIDE.get() + 1);
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get() - 1);
+    }
+}
+
+/// How many such functions run on this thread.
+pub fn depth() -> usize {
+    INSIDE.get()
+}
+
+/// Begins a function that may run again; whether it is inside of no other.
+#[pyfunction]
+fn _enter_call() -> bool {
+    INSIDE.set(INSIDE.get() + 1);
+    INSIDE.get() == 1
+}
+
+/// Ends it.
+#[pyfunction]
+fn _leave_call() {
+    INSIDE.set(INSIDE.get().saturating_sub(1));
+}
+
+/// What an object was that has been donated.
+struct Taken {
+    argument: usize,
+    /// What is left in its place.
+    shell: Tensor,
+    view: Option<View>,
+}
+
+/// Takes the memory from the objects of these arguments and runs `f` on `arrays`, which are theirs. If it is
 /// not done, they have again what it has not given up.
 pub fn donating(
-    objects: &[Bound<'_, PyTensor>], numbers: &[usize], arrays: &mut [Array],
+    objects: &[Bound<'_, PyTensor>], donated: &[Donation], arrays: &mut [Array],
     f: impl FnOnce(&mut [Array]) -> PyResult<Outcome>,
 ) -> PyResult<Outcome> {
-    let mut taken = SmallVec::<[(usize, Option<View>); 4]>::new();
-    for &k in numbers {
-        taken.extend(take(&objects[k])?.map(|view| (k, view)));
+    let (mut taken, mut outcome) = (SmallVec::<[Taken; 4]>::new(), Ok(()));
+    for Donation { argument, .. } in donated {
+        match take(&objects[*argument]) {
+            Ok(found) => taken.extend(found.map(|(shell, view)| Taken { argument: *argument, shell, view })),
+            Err(error) => outcome = Err(error),
+        }
     }
-    let outcome = f(arrays);
+    let outcome = outcome.and_then(|()| f(arrays));
     if !matches!(outcome, Ok(Outcome::Done(_))) {
-        for (k, view) in taken.into_iter().filter(|(k, _)| arrays[*k].numel() > 0) {
-            objects[k].get().change(|state| {
-                (state.view, state.epoch) = (view, state.epoch.wrapping_sub(ERA));
-                std::mem::replace(&mut state.t, arrays[k].clone().into())
-            });
+        for taken in taken.into_iter().filter(|taken| arrays[taken.argument].numel() > 0) {
+            give_back(&objects[taken.argument], taken, arrays);
         }
     }
     outcome
 }
 
-/// Takes the memory of an object that holds an array without history, and its link to the tensor that it is a
-/// view of; `None` for all others.
-fn take(object: &Bound<'_, PyTensor>) -> PyResult<Option<Option<View>>> {
-    let donated = match &object.read().t {
-        t @ Tensor::Array(x) if x.numel() > 0 => t.to_donated()?,
-        _ => return Ok(None),
+/// Takes the memory of an object that holds an array without history: what is left in its place, and its link
+/// to the tensor that it is a view of; `None` for all others.
+fn take(object: &Bound<'_, PyTensor>) -> PyResult<Option<(Tensor, Option<View>)>> {
+    let donated = match object.get().value()? {
+        Value::Read(state) => match &state.t {
+            t @ Tensor::Array(x) if x.numel() > 0 => t.to_donated()?,
+            _ => return Ok(None),
+        },
+        // A view that has changed with its tensor.
+        Value::Renewed(_) => return Ok(None),
     };
     let exchanged = object.get().change(|state| {
         // Views of it go on without it.
         state.epoch = state.epoch.wrapping_add(ERA);
-        (std::mem::replace(&mut state.t, donated), state.view.take())
+        (std::mem::replace(&mut state.t, donated.clone()), state.view.take())
     });
-    Ok(exchanged.map(|(_, view)| view))
+    // A tensor that only this view knew has gone with it.
+    // SAFETY: the object exists, and this thread is attached.
+    let is_known = |view: &View| unsafe { pyo3::ffi::Py_REFCNT(view.root.as_ptr()) } > 1;
+    Ok(exchanged.map(|(_, view)| (donated, view.filter(is_known))))
+}
+
+/// Gives an object what it held, unless it was given something else meanwhile.
+fn give_back(object: &Bound<'_, PyTensor>, taken: Taken, arrays: &[Array]) {
+    let Taken { argument, shell, mut view } = taken;
+    loop {
+        let done = object.get().change(|state| {
+            same(&state.t, &shell).then(|| {
+                (state.view, state.epoch) = (view.take(), state.epoch.wrapping_sub(ERA));
+                std::mem::replace(&mut state.t, arrays[argument].clone().into())
+            })
+        });
+        if done.is_some() {
+            return;
+        }
+        // Another thread reads it.
+        object.py().detached(std::thread::yield_now);
+    }
 }
 
 /// Takes the memory of these tensors, which a call was given that ran as Python.
@@ -49,4 +125,4 @@ fn _donate(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<()> {
     tensors.iter().try_for_each(|object| take(object).map(drop))
 }
 
-exports! { functions: _donate }
+exports! { functions: _donate, _enter_call, _leave_call }

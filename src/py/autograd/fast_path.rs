@@ -109,7 +109,7 @@ impl PyFastPath {
                 continue;
             }
             let (program, random) = (known.program.get(), random::state());
-            let Outcome::Done(outputs) = program.outcome_of(py, &mut arrays, &tensors)? else { continue };
+            let Outcome::Done(outputs) = program.outcome_of(py, &mut arrays, &tensors, 0)? else { continue };
             let has_history = program.has_history();
             if let Some(one) = known.one.filter(|_| !has_history) {
                 let output = outputs.into_iter().nth(one).map(|y| PyTensor::from(Tensor::Array(y)));

@@ -30,6 +30,7 @@ use crate::py::tensor::view::{apart, cut, link};
 use crate::py::tensor::{leaf, replace, require_grad, with_history};
 use crate::py::writes::outer;
 use crate::tape::node::Edge;
+use crate::tensor::donated;
 use crate::watch::script;
 use pyo3::exceptions::PyUserWarning;
 
@@ -51,6 +52,9 @@ impl PyTensor {
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
         let t = refresh(slf)?;
+        if t.is_donated() {
+            return Err(donated("requires_grad_", &t.shape()).into());
+        }
         if requires_grad {
             if outer::is_outside(slf, &t) {
                 // A tensor that requires a gradient outside of the transform does so inside.

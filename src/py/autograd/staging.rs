@@ -2,7 +2,7 @@
 
 use crate::array::random;
 use crate::interp::{ROOT_TAG, Tag};
-use crate::py::autograd::donating::donating;
+use crate::py::autograd::donating::{Inside, depth, donating};
 use crate::py::autograd::recorded::{self, History};
 use crate::py::autograd::watched::PyWatched;
 use crate::py::data::dtype::dtype_of;
@@ -11,7 +11,7 @@ use crate::tape::location::{self, Location};
 use crate::tape::saving;
 use crate::tensor::{Aval, Payload};
 use crate::watch::debug::{Modes, modes};
-use crate::watch::program::{Outcome, Program, recorded as with_backward};
+use crate::watch::program::{Donation, Outcome, Program, recorded as with_backward};
 use crate::watch::script;
 use crate::watch::{absent, cost};
 use pyo3::exceptions::PyRuntimeError;
@@ -146,14 +146,14 @@ fn _stage_end<'py>(
             let history = recorded::history(name, found, &outputs, state, arguments.len());
             (forward, Some(history))
         }),
-        false => Program::new(script, &given, &arrays, catches).map(|program| (program, None)),
+        false => {
+            let donated = Donation::of(&given, &donated);
+            Program::new(script, &given, &arrays, catches, donated).map(|program| (program, None))
+        }
     };
     match made {
         Ok((program, history)) => {
-            // A backward may need all of them.
-            let donated = if history.is_none() { donated } else { Vec::new() };
-            let mut program = PyProgram { program, history, arguments: avals, places, calls, watched };
-            program.program.donated = donated;
+            let program = PyProgram { program, history, arguments: avals, places, calls, watched };
             Ok(program.into_pyobject(py)?.into_any())
         }
         Err(refusal) => refused(refusal),
@@ -244,15 +244,16 @@ impl PyProgram {
     fn outcome(&self, py: Python<'_>, arguments: &[Bound<'_, PyTensor>]) -> PyResult<Outcome> {
         match arrays_of(arguments)? {
             Some(mut arrays) if arrays.iter().zip(&self.arguments).all(|(x, aval)| is_such(x, aval)) => {
-                self.outcome_of(py, &mut arrays, arguments)
+                self.outcome_of(py, &mut arrays, arguments, 1)
             }
             _ => Ok(Outcome::Changed),
         }
     }
 
-    /// Runs it on these arrays, of these objects, which are such as the first ones.
+    /// Runs it on these arrays, of these objects, which are such as the first ones. It takes the memory of
+    /// donated ones inside of so many functions that may run again.
     pub fn outcome_of(
-        &self, py: Python<'_>, arguments: &mut [Array], objects: &[Bound<'_, PyTensor>],
+        &self, py: Python<'_>, arguments: &mut [Array], objects: &[Bound<'_, PyTensor>], outer: usize,
     ) -> PyResult<Outcome> {
         let is_found = |x: &Array| self.places.contains(&x.buffer().id());
         let Some(tape) = interp::program_tape() else { return Ok(Outcome::Changed) };
@@ -262,7 +263,7 @@ impl PyProgram {
         let mut call = |number: usize| attached(|py| self.call(py, number));
         let elements = arguments.iter().map(Array::numel).sum();
         let mut run = |arguments: &mut [Array]| run(py, elements, || self.program.run(arguments, &mut call));
-        match tape == ROOT_TAG && !self.program.donated.is_empty() {
+        match tape == ROOT_TAG && !self.program.donated.is_empty() && depth() == outer {
             true => donating(objects, &self.program.donated, arguments, run),
             false => run(arguments),
         }
@@ -286,6 +287,7 @@ impl PyProgram {
     /// Calls a function of the host, which must leave alone what the rest of the program reads.
     fn call(&self, py: Python<'_>, number: usize) -> PyResult<()> {
         let Some(function) = self.calls.get(number) else { return Ok(()) };
+        let _inside = Inside::enter();
         // Nothing is compared where nothing follows that could read it.
         let before = self.program.reads_after(number).then(|| self.program.gradients());
         let result = function.bind(py).run(PyTuple::empty(py), None)?;

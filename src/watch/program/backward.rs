@@ -108,7 +108,7 @@ pub fn recorded(
         section.forget_later(part, &pulled.parts);
         section.random = crate::array::random::state();
         let gradients = part.gradients.iter().filter_map(Along::gradient).cloned().collect();
-        let program = Program::planned(section, given, gradients, catches)?;
+        let program = Program::planned(section, given, gradients, catches, Vec::new())?;
         let along = part.gradients.iter().map(|g| g.map(|_| ())).collect();
         pulls.push(Pull { given: part.given.clone(), program, along });
     }
@@ -120,7 +120,8 @@ pub fn recorded(
         Origin::Made(_) => Origin::Made(false),
         known => known.clone(),
     };
-    let forward = Program::planned(script.section(0..first.step, origin), arguments, outputs, catches)?;
+    let section = script.section(0..first.step, origin);
+    let forward = Program::planned(section, arguments, outputs, catches, Vec::new())?;
     let outside = outside.into_iter().map(|(_, array)| array).collect();
     let Pulled { targets, rows, .. } = pulled;
     Ok((forward, Recorded { pulls, kept, arguments: read, outside, targets, rows }))

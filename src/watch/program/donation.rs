@@ -8,13 +8,44 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
 
+/// An argument that a program owns.
+#[derive(Clone, Copy)]
+pub struct Donation {
+    /// Its number.
+    pub argument: usize,
+    /// The bytes that are free without it; none for a part of memory, of which others may hold the rest.
+    pub bytes: i64,
+}
+
+impl Donation {
+    /// The arguments with these numbers, but for those in whose memory an argument lies that stays.
+    pub fn of(arguments: &[Array], numbers: &[usize]) -> Vec<Donation> {
+        let shared = |i: usize, k: usize| arguments[i].buffer().same(arguments[k].buffer());
+        let stays = |k: usize| (0..arguments.len()).any(|i| !numbers.contains(&i) && shared(i, k));
+        let owned: Vec<usize> = numbers.iter().copied().filter(|&k| !stays(k)).collect();
+        let whole = |k: usize| arguments[k].buffer().bytes() as i64;
+        let own = |k: usize| (arguments[k].numel() * arguments[k].dtype().size()) as i64;
+        let bytes = |k: usize| match own(k) < whole(k) || owned.iter().any(|&i| i < k && shared(i, k)) {
+            true => 0,
+            false => whole(k),
+        };
+        owned.iter().map(|&k| Donation { argument: k, bytes: bytes(k) }).collect()
+    }
+}
+
 impl Program {
     /// Which argument a value is, if it is one that the program owns.
-    pub(super) fn donation(&self, value: u32) -> Option<usize> {
+    pub(super) fn donation(&self, value: u32) -> Option<Donation> {
         match self.values[value as usize].source {
-            Source::Argument(k) if self.donated.contains(&k) => Some(k),
+            Source::Argument(k) => self.donated.iter().find(|donation| donation.argument == k).copied(),
             _ => None,
         }
+    }
+
+    /// The values that the program owns before it begins, with their bytes.
+    pub(super) fn given_up(&self) -> Vec<(u32, i64)> {
+        let all = 0..self.values.len() as u32;
+        all.filter_map(|value| Some((value, self.donation(value)?.bytes))).collect()
     }
 
     /// Whether a value is dropped when step `i` has read it last. What may stop the run would want its
@@ -31,9 +62,29 @@ impl Run<'_> {
             return Ok(());
         }
         let nothing = Array::empty(Shape::new(&[0])?, DType::U8, Device::Cpu)?;
-        for value in 0..self.slots.len() {
-            if let Some(k) = self.program.donation(value as u32) {
-                self.slots[value] = Some(std::mem::replace(&mut self.arguments[k], nothing.clone()));
+        for Donation { argument: k, .. } in &self.program.donated {
+            let array = std::mem::replace(&mut self.arguments[*k], nothing.clone());
+            let is_it = |value: &u32| self.program.donation(*value).is_some_and(|found| found.argument == *k);
+            let value = (0..self.slots.len() as u32).find(is_it);
+            if let Some(value) = value {
+                self.slots[value as usize] = Some(array);
+                continue;
+            }
+            // It lies in the memory of an argument before it.
+            let shares =
+                |slot: &Option<Array>| slot.as_ref().is_some_and(|x| x.buffer().same(array.buffer()));
+            if let Some(whole) = self.slots.iter().position(shares) {
+                let (shape, strides) = (array.shape(), array.strides());
+                self.parts.push(Part {
+                    argument: *k,
+                    whole,
+                    shape,
+                    strides,
+                    offset: array.offset(),
+                    dtype: array.dtype(),
+                });
+            } else {
+                self.arguments[*k] = array;
             }
         }
         Ok(())
@@ -48,13 +99,31 @@ impl Run<'_> {
     }
 
     /// Gives those back that are still there.
-    pub(super) fn return_donated(&mut self) {
-        for value in 0..self.slots.len() {
-            if let Some(k) = self.program.donation(value as u32)
-                && let Some(array) = self.slots[value].take()
-            {
-                self.arguments[k] = array;
+    pub(super) fn return_donated(&mut self) -> Result<()> {
+        for Part { argument, whole, shape, strides, offset, dtype } in self.parts.drain(..) {
+            if let Some(whole) = &self.slots[whole] {
+                self.arguments[argument] =
+                    Array::strided(whole.buffer().clone(), shape, &strides, offset, dtype)?;
             }
         }
+        for value in 0..self.slots.len() {
+            if let Some(found) = self.program.donation(value as u32)
+                && let Some(array) = self.slots[value].take()
+            {
+                self.arguments[found.argument] = array;
+            }
+        }
+        Ok(())
     }
+}
+
+/// How an argument lies in the memory of another one that the program owns.
+pub(super) struct Part {
+    argument: usize,
+    /// The value that the other one is.
+    whole: usize,
+    shape: Shape,
+    strides: Vec<isize>,
+    offset: usize,
+    dtype: DType,
 }

@@ -107,6 +107,8 @@ struct Fusion<'a> {
     steps: &'a [Planned],
     values: &'a [Value],
     outputs: &'a [u32],
+    /// Arguments that are dropped after their last reader, with their bytes.
+    given_up: &'a [(u32, i64)],
     /// How many steps and results read a value, or one that lies in its memory.
     uses: Vec<u32>,
     /// The loop that each step is, if it is one.
@@ -121,11 +123,14 @@ struct Fusion<'a> {
 
 /// Fuses what can be in these steps, whose memory is on these devices: as much as does not need more memory
 /// at once. Steps that write what others see, look, call or wait for other processes keep their order.
-pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32], devices: &[Device]) -> Vec<Planned> {
+pub fn fuse(
+    steps: Vec<Planned>, values: &[Value], outputs: &[u32], devices: &[Device], given_up: &[(u32, i64)],
+) -> Vec<Planned> {
     let mut fusion = Fusion {
         steps: &steps,
         values,
         outputs,
+        given_up,
         uses: vec![0; values.len()],
         loops: Vec::new(),
         sizes: Vec::new(),
@@ -139,10 +144,13 @@ pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32], devices: &[D
     fusion.loops = steps.iter().map(|step| fusion.loop_of(&step.act)).collect();
     let size = |found: &Option<Loop>| found.as_ref().map_or(0, |&(_, _, to)| fusion.view(to).shape.numel());
     fusion.sizes = fusion.loops.iter().map(size).collect();
-    let most = fusion.peak(&fusion.units(None)) + SLACK;
+    let most = fusion.peak(&fusion.units(None, false)) + SLACK;
     let fits = |units: &Vec<Unit>| fusion.peak(units) <= most;
-    let fused = REACH.into_iter().map(|reach| fusion.units(Some(reach))).find(fits);
-    let units = fusion.fold(fused.unwrap_or_else(|| fusion.units(None)));
+    // Loops that need nothing of each other run apart where an argument is dropped between them.
+    let ways = [false, true].into_iter().take(1 + usize::from(!given_up.is_empty()));
+    let ways = ways.flat_map(|apart| REACH.map(|reach| (reach, apart)));
+    let fused = ways.map(|(reach, apart)| fusion.units(Some(reach), apart)).find(fits);
+    let units = fusion.fold(fused.unwrap_or_else(|| fusion.units(None, false)));
     let unit = |unit| match unit {
         Unit::One(step) => (Some(step), None),
         Unit::Group(members, fold) => {
@@ -185,7 +193,7 @@ impl Fusion<'_> {
 
     /// All steps in the order in which they run, with groups that reach so far; without groups, if that is
     /// `None`.
-    fn units(&self, reach: Option<usize>) -> Vec<Unit> {
+    fn units(&self, reach: Option<usize>, apart: bool) -> Vec<Unit> {
         let mut units = Vec::with_capacity(self.steps.len());
         let Some(reach) = reach else {
             units.extend((0..self.steps.len()).map(Unit::One));
@@ -198,15 +206,15 @@ impl Fusion<'_> {
                 region.push(Unit::One(i));
                 continue;
             }
-            self.region(std::mem::take(&mut region), reach, &mut units);
+            self.region(std::mem::take(&mut region), reach, apart, &mut units);
             units.push(Unit::One(i));
         }
-        self.region(region, reach, &mut units);
+        self.region(region, reach, apart, &mut units);
         units
     }
 
     /// Fuses a region of steps without effects and appends it to `units`.
-    fn region(&self, mut waiting: Vec<Unit>, reach: usize, units: &mut Vec<Unit>) {
+    fn region(&self, mut waiting: Vec<Unit>, reach: usize, apart: bool, units: &mut Vec<Unit>) {
         waiting.reverse();
         while let Some(unit) = waiting.pop() {
             match unit {
@@ -228,7 +236,7 @@ impl Fusion<'_> {
                     [member] if self.writes(member) => Unit::One(member.step),
                     _ => Unit::Group(members, None),
                 };
-                let parts = self.apart(members).into_iter().flat_map(|part| self.parted(part));
+                let parts = self.apart(members, apart).into_iter().flat_map(|part| self.parted(part));
                 waiting.extend(parts.collect::<Vec<_>>().into_iter().rev().map(unit));
             }
             waiting.extend(before.into_iter().rev());
@@ -332,6 +340,7 @@ impl Fusion<'_> {
         self.outputs.iter().for_each(|&value| last[self.root(value) as usize] = usize::MAX);
         let (mut live, mut most) = (0, 0);
         let mut made = vec![0; self.values.len()];
+        self.given_up.iter().for_each(|&(value, bytes)| made[value as usize] = bytes);
         for (i, unit) in units.iter().enumerate() {
             let (new, fact): (SmallVec<[Option<u32>; 4]>, _) = match unit {
                 Unit::One(step) => match &self.steps[*step] {

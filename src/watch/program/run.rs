@@ -1,6 +1,7 @@
 //! Running a program.
 
 use super::act::{Act, Draw};
+use super::donation::Part;
 use super::{Leaf, Outcome, Program, Source, Value, random_state};
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -31,14 +32,15 @@ impl Program {
         &self, arguments: &mut [Array], call: &mut dyn FnMut(usize) -> Result<()>,
     ) -> Result<Outcome> {
         let slots = vec![None; self.values.len()];
-        let mut run = Run { program: self, arguments, slots, nodes: SmallVec::new(), undo: Vec::new() };
+        let (nodes, parts) = (SmallVec::new(), Vec::new());
+        let mut run = Run { program: self, arguments, slots, parts, nodes, undo: Vec::new() };
         if !run.begins()? {
             return Ok(Outcome::Changed);
         }
         run.take_donated()?;
         let outcome = self.run_begun(&mut run, call);
         if !matches!(outcome, Ok(Outcome::Done(_))) {
-            run.return_donated();
+            run.return_donated()?;
         }
         outcome
     }
@@ -116,6 +118,8 @@ pub(super) struct Run<'a> {
     pub(super) program: &'a Program,
     pub(super) arguments: &'a mut [Array],
     pub(super) slots: Vec<Option<Array>>,
+    /// Arguments that the program owns, in the memory of others.
+    pub(super) parts: Vec<Part>,
     /// The leaves, until the host is called: walks count the references to them.
     nodes: SmallVec<[Arc<Node>; 16]>,
     /// What was changed before the last step that may stop the run.

@@ -220,11 +220,10 @@ impl Walk<'_> {
                 walk.held[held].holders += 1;
                 walk.of_value[i] = Some(held);
             }
-            if program.donation(i as u32).is_some() {
+            if let Some(donation) = program.donation(i as u32) {
                 // It counts as held before the run.
-                let bytes = (value.view.shape.numel() * value.view.dtype.size()) as i64;
-                walk.make(i as u32, bytes);
-                walk.live -= bytes;
+                walk.make(i as u32, donation.bytes);
+                walk.live -= donation.bytes;
             }
         }
         walk

@@ -11,8 +11,9 @@ use crate::op::{Kernel, Op};
 use crate::watch::program::Source;
 use crate::watch::program::act::Act;
 use crate::watch::script::View;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// Whether an array is dense and row-major.
 pub fn is_contiguous(view: &View) -> bool {
@@ -72,25 +73,40 @@ impl Fusion<'_> {
         matches!(self.steps[member.step].act, Act::Write { .. })
     }
 
-    /// Members on one element as groups of those that need each other; others are parts of one launch anyway.
-    pub fn apart(&self, members: Vec<Member>) -> Vec<Vec<Member>> {
+    /// Members on one element of a GPU, or `all`, as groups of those that need each other; others are parts
+    /// of one launch anyway.
+    pub fn apart(&self, members: Vec<Member>, all: bool) -> Vec<Vec<Member>> {
         // All members have one device and one size.
         let is_number =
             |member: &Member| self.sizes[member.step] == 1 && self.device(member.to) != Device::Cpu;
-        if !members.first().is_some_and(is_number) {
+        if !all && !members.first().is_some_and(is_number) {
             return vec![members];
         }
-        let mut parts: Vec<Vec<Member>> = Vec::new();
-        for member in members {
-            let needs = |other: &Member| member.from.contains(&other.to) || member.to == other.to;
-            let own = |part: &Vec<Member>| part.iter().any(needs);
-            let (found, others) = parts.into_iter().partition::<Vec<_>, _>(own);
-            parts = others;
-            let mut part: Vec<Member> = found.into_iter().flatten().collect();
-            part.push(member);
-            part.sort_by_key(|member| member.step);
-            parts.push(part);
+        // The first member that each is tied to, and who makes a value.
+        let mut tied: Vec<usize> = (0..members.len()).collect();
+        let mut maker = FxHashMap::default();
+        let first = |tied: &[usize], mut i: usize| {
+            while tied[i] != i {
+                i = tied[i];
+            }
+            i
+        };
+        for (i, member) in members.iter().enumerate() {
+            for value in member.from.iter().chain([&member.to]) {
+                if let Some(&made) = maker.get(value) {
+                    let (a, b) = (first(&tied, i), first(&tied, made));
+                    tied[a.max(b)] = a.min(b);
+                    tied[i] = a.min(b);
+                }
+            }
+            maker.insert(member.to, i);
         }
+        let mut parts: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
+        for (i, member) in members.into_iter().enumerate() {
+            parts.entry(first(&tied, i)).or_default().push(member);
+        }
+        let mut parts: Vec<Vec<Member>> = parts.into_values().collect();
+        parts.iter_mut().for_each(|part| part.sort_by_key(|member| member.step));
         parts
     }
 
