@@ -90,7 +90,7 @@ fn files_are_valid_as_they_stand() -> Outcome {
         if path.ends_with("attention_scores.wgsl") {
             text = read("philox")? + &read("attention_tiles")?;
         } else if [
-            "optim", "tensors", "strided", "lines", "long", "rows", "row_out", "shuffle", "tile",
+            "optim", "tensors", "strided", "lines", "long", "rows", "row_out", "norm_vjp", "shuffle", "tile",
             "tile_threads", "tile_matrices", "halves", "matmul", "chain", "places",
         ]
         .iter()

@@ -1895,6 +1895,8 @@ def _empty_cache() -> Any:
     """Gives host memory that is kept for reuse back to the system."""
 def _end_script() -> Any:
     """Ends it, and returns what ran."""
+def _enter_call() -> Any:
+    """Begins a function that may run again; whether it is inside of no other."""
 def _entries_walked() -> Any:
     """How many entries of the tape the collections of this process have walked, for tests of their cost."""
 def _fail_allocations(count: Any = None, large: Any = 65536) -> Any:
@@ -1983,6 +1985,8 @@ def _jvp_of_tensors(function: Any, primals: Any, tangents: Any, flatten: Any) ->
     """Value of a function of tensors and its derivative along others; None unless all are tensors that fit."""
 def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
     """Layer normalisation over the trailing axes of lengths `shape`."""
+def _leave_call() -> Any:
+    """Ends it."""
 def _linear(input: Any, weight: Any, bias: Any = None, activation: Any = None) -> Any:
     """`act(x W' + b)`; the activation is the name of a row of the table of unary functions."""
 def _linearize(function: Any, primals: Any) -> Any:

@@ -283,6 +283,18 @@ def test_a_view_that_got_a_history_is_left() -> None:
         assert w.grad.tolist() == [3, 3, 0, 0]
 
 
+def test_a_view_that_changed_with_its_tensor_is_taken() -> None:
+    step = wg.jit(lambda x, y: x.mul_(2) + y, donate_argnums=(0, 1))
+    for _ in range(3):
+        base = wg.arange(6.0)
+        x, y = base[:4], base[2:]
+        assert step(x, y).tolist() == [4, 8, 8, 11]
+        assert base.tolist() == [0, 2, 4, 6, 4, 5]
+        for z in (x, y):
+            with pytest.raises(RuntimeError, match="was donated"):
+                z + 1
+
+
 def chain(x: wg.Tensor, y: wg.Tensor) -> wg.Tensor:
     z = x @ y
     for _ in range(3):

@@ -1,5 +1,8 @@
 """What decides: predicates and indices, and values chosen by them where the examples of a batch differ."""
 
+import dis
+import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +13,13 @@ from wengert._core import Tensor
 from wengert.autograd.function import Function, VmapInfo
 from wengert.tree import tree_map
 
-__all__ = ["anywhere", "chosen", "entered", "position", "truth"]
+__all__ = ["anywhere", "chosen", "entered", "position", "truth", "within"]
+
+# Names of methods that change what they are called on; those of tensors end with an underscore.
+_CHANGING = {
+    *("add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse"),
+    *("setdefault", "sort", "update"),
+}
 
 _SIGNED = (_core.int8, _core.int16, _core.int32, _core.int64)
 _UNSIGNED = (_core.uint8, _core.uint16, _core.uint32, _core.uint64)
@@ -115,12 +124,98 @@ def entered(flag: Tensor, values: Any) -> Any:
     as one that is not finite may not become 0 in all orders.
     """
 
-    def enter(x: Any) -> Any:
-        if not isinstance(x, Tensor) or (not x.dtype.is_floating_point and not x.dtype.is_complex):
-            return x
-        return _core.where(flag, x, x.detach())
+    return tree_map(functools.partial(_enter, flag), values)
 
-    return tree_map(enter, values)
+
+def _enter(flag: Tensor, x: Any) -> Any:
+    if not isinstance(x, Tensor) or (not x.dtype.is_floating_point and not x.dtype.is_complex):
+        return x
+    return _core.where(flag, x, x.detach())
+
+
+# Each example would have its own copy of more elements.
+_SMALL = 4096
+
+
+def within(flag: Tensor, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with the variables of its closure as `entered` gives them, where it only reads them: tensors
+    that are differentiated, in lists, tuples and dictionaries too, and what other functions hold so.
+    """
+    return _within(flag, function, {})
+
+
+def _within(
+    flag: Tensor, function: Callable[..., Any], known: dict[int, types.CellType]
+) -> Callable[..., Any]:
+    if isinstance(function, functools.partial):
+        inner, args, kwargs = function.func, function.args, function.keywords
+        return functools.partial(
+            _within(flag, inner, known), *_read_only(flag, args), **_read_only(flag, kwargs)
+        )
+    if not isinstance(function, types.FunctionType) or not function.__closure__:
+        return function
+    stored, changes = _writes(function.__code__)
+    if changes:
+        return function
+    names = function.__code__.co_freevars
+    cells = tuple(
+        cell if name in stored else _entered_cell(flag, cell, known)
+        for name, cell in zip(names, function.__closure__)
+    )
+    if all(new is old for new, old in zip(cells, function.__closure__)):
+        return function
+    made = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _entered_cell(flag: Tensor, cell: types.CellType, known: dict[int, types.CellType]) -> types.CellType:
+    if id(cell) in known:
+        return known[id(cell)]
+    try:
+        content = cell.cell_contents
+    except ValueError:
+        return cell
+    if isinstance(content, types.FunctionType | functools.partial):
+        # It may name itself.
+        made = known[id(cell)] = types.CellType()
+        made.cell_contents = _within(flag, content, known)
+    else:
+        value = _read_only(flag, content)
+        made = known[id(cell)] = cell if value is content else types.CellType(value)
+    return made
+
+
+def _read_only(flag: Tensor, value: Any) -> Any:
+    """What is differentiated of it entered; itself if nothing is."""
+    if isinstance(value, Tensor):
+        counts = value.numel() <= _SMALL and _core._is_differentiated(value)
+        return _enter(flag, value) if counts else value
+    if type(value) is dict:
+        items = {key: _read_only(flag, x) for key, x in value.items()}
+        return value if all(items[key] is x for key, x in value.items()) else items
+    if type(value) in (list, tuple):
+        parts = [_read_only(flag, x) for x in value]
+        return value if all(new is x for new, x in zip(parts, value)) else type(value)(parts)
+    return value
+
+
+@functools.lru_cache(maxsize=1024)
+def _writes(code: types.CodeType) -> tuple[frozenset[str], bool]:
+    """The variables that code or a function in it sets, and whether it may change what variables hold."""
+    stored, changes = set(), False
+    for step in dis.get_instructions(code):
+        if step.opname in ("STORE_DEREF", "DELETE_DEREF"):
+            stored.add(step.argval)
+        changes = changes or step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+    changes = changes or any(x in _CHANGING or (x.endswith("_") and x[:1] != "_") for x in code.co_names)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            more, also = _writes(inner)
+            stored, changes = stored | more, changes or also
+    return frozenset(stored), changes
 
 
 def chosen(flag: Tensor, first: Tensor, second: Tensor) -> Tensor:

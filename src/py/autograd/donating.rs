@@ -2,7 +2,6 @@
 //! a value, and every use of one raises.
 
 use crate::py::prelude::*;
-use crate::py::tensor::object::Value;
 use crate::py::tensor::same;
 use crate::py::tensor::view::{ERA, View};
 use crate::watch::program::{Donation, Outcome};
@@ -82,13 +81,9 @@ pub fn donating(
 /// Takes the memory of an object that holds an array without history: what is left in its place, and its link
 /// to the tensor that it is a view of; `None` for all others.
 fn take(object: &Bound<'_, PyTensor>) -> PyResult<Option<(Tensor, Option<View>)>> {
-    let donated = match object.get().value()? {
-        Value::Read(state) => match &state.t {
-            t @ Tensor::Array(x) if x.numel() > 0 => t.to_donated()?,
-            _ => return Ok(None),
-        },
-        // A view that has changed with its tensor.
-        Value::Renewed(_) => return Ok(None),
+    let donated = match &*object.get().value()? {
+        t @ Tensor::Array(x) if x.numel() > 0 => t.to_donated()?,
+        _ => return Ok(None),
     };
     let exchanged = object.get().change(|state| {
         // Views of it go on without it.

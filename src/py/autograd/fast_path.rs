@@ -90,11 +90,7 @@ impl PyFastPath {
         }
         let py = args.py();
         let (Some(tensors), Some(settings)) = (tensors(args), Settings::now()) else { return Ok(None) };
-        let Some(mut arrays) = arrays_of(&tensors)? else { return Ok(None) };
-        let mut recorded = SmallVec::<[bool; 8]>::new();
-        for x in &tensors {
-            recorded.push(x.get().value()?.node().is_some());
-        }
+        let Some((mut arrays, recorded)) = arrays_of(&tensors)? else { return Ok(None) };
         for known in known.iter() {
             let objects = tensors.iter().map(|x| x.as_ptr() as usize);
             let arguments = objects.zip(&arrays).zip(&recorded).map(|((object, x), r)| (object, x, *r));

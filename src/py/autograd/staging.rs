@@ -243,7 +243,7 @@ impl PyProgram {
     /// Runs it on these tensors; nothing has changed if they are not such as the first ones.
     fn outcome(&self, py: Python<'_>, arguments: &[Bound<'_, PyTensor>]) -> PyResult<Outcome> {
         match arrays_of(arguments)? {
-            Some(mut arrays) if arrays.iter().zip(&self.arguments).all(|(x, aval)| is_such(x, aval)) => {
+            Some((mut arrays, _)) if arrays.iter().zip(&self.arguments).all(|(x, aval)| is_such(x, aval)) => {
                 self.outcome_of(py, &mut arrays, arguments, 1)
             }
             _ => Ok(Outcome::Changed),
@@ -310,16 +310,23 @@ impl PyProgram {
     }
 }
 
+/// Arrays, and which of them are recorded.
+type Arrays = (SmallVec<[Array; 8]>, SmallVec<[bool; 8]>);
+
 /// The arrays of tensors; `None` if one of them is a value of a transform, other than of its tape.
-pub fn arrays_of(tensors: &[Bound<'_, PyTensor>]) -> PyResult<Option<SmallVec<[Array; 8]>>> {
-    let mut arrays = SmallVec::new();
+pub fn arrays_of(tensors: &[Bound<'_, PyTensor>]) -> PyResult<Option<Arrays>> {
+    let mut arrays = Arrays::default();
     let Some(tape) = interp::program_tape() else { return Ok(None) };
     for object in tensors {
         let x = object.get().value()?;
-        match plain(&x.detach()) {
-            Some(array) if tape == ROOT_TAG || is_of(&x, tape) => arrays.push(array.clone()),
-            _ => return Ok(None),
+        match &*x {
+            Tensor::Array(array) => arrays.0.push(array.clone()),
+            recorded => match plain(&recorded.detach()) {
+                Some(array) if tape == ROOT_TAG || is_of(recorded, tape) => arrays.0.push(array.clone()),
+                _ => return Ok(None),
+            },
         }
+        arrays.1.push(x.node().is_some());
     }
     Ok(Some(arrays))
 }
