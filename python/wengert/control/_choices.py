@@ -133,6 +133,9 @@ def _enter(flag: Tensor, x: Any) -> Any:
     return _core.where(flag, x, x.detach())
 
 
+# What changes an object that a variable holds.
+_STORES = {"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"}
+
 # Each example would have its own copy of more elements.
 _SMALL = 4096
 
@@ -168,6 +171,7 @@ def _within(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
     )
     made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__.update(function.__dict__)
     return made
 
 
@@ -191,7 +195,8 @@ def _entered_cell(flag: Tensor, cell: types.CellType, known: dict[int, types.Cel
 def _read_only(flag: Tensor, value: Any) -> Any:
     """What is differentiated of it entered; itself if nothing is."""
     if isinstance(value, Tensor):
-        counts = value.numel() <= _SMALL and _core._is_differentiated(value)
+        is_near = value.device == flag.device and value.numel() <= _SMALL
+        counts = is_near and _core._is_differentiated(value)
         return _enter(flag, value) if counts else value
     if type(value) is dict:
         items = {key: _read_only(flag, x) for key, x in value.items()}
@@ -209,8 +214,10 @@ def _writes(code: types.CodeType) -> tuple[frozenset[str], bool]:
     for step in dis.get_instructions(code):
         if step.opname in ("STORE_DEREF", "DELETE_DEREF"):
             stored.add(step.argval)
-        changes = changes or step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+        changes = changes or step.opname in _STORES
     changes = changes or any(x in _CHANGING or (x.endswith("_") and x[:1] != "_") for x in code.co_names)
+    keywords = {x for names in code.co_consts if isinstance(names, tuple) for x in names}
+    changes = changes or bool(keywords & {"out", "inplace"})
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             more, also = _writes(inner)
