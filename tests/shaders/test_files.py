@@ -54,6 +54,7 @@ PARTS = {
     "lines",
     "long",
     "matmul",
+    "norm_vjp",
     "optim",
     "places",
     "row_out",
