@@ -84,7 +84,7 @@ pub enum Payload {
         /// The list.
         program: Arc<Program>,
     },
-    /// Given to a program that could take its memory over: nothing but its kind is left.
+    /// Donated to a jitted call, which took its memory: shape, dtype and device are left.
     Donated {
         /// An array without values.
         shell: Tensor,
@@ -273,14 +273,14 @@ impl Tensor {
         }
     }
 
-    /// What is left of a tensor like this one that was given to a program, with its memory.
+    /// What is left of this tensor when it is donated: its shape, dtype and device.
     pub fn to_donated(&self) -> Result<Tensor> {
         let aval = self.aval();
         let payload = Payload::Donated { shell: absent::absent(aval.shape, aval.dtype)?.into() };
         Ok(Tensor::Traced(Arc::new(Traced { tag: DONATED_TAG, aval, payload })))
     }
 
-    /// Whether this was given to a program, with its memory.
+    /// Whether this was donated, or is a history over what was.
     pub fn is_donated(&self) -> bool {
         let mut at = self;
         while let Some(traced) = at.traced() {
@@ -374,7 +374,7 @@ impl std::fmt::Debug for Tensor {
     }
 }
 
-/// The error of the operation `op` on a tensor of this shape that was given to a program.
+/// The error of the operation `op` on a tensor of this shape that was donated.
 #[cold]
 pub fn donated(op: &str, shape: &Shape) -> Error {
     Error::autodiff(format!(

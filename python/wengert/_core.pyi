@@ -1895,8 +1895,6 @@ def _empty_cache() -> Any:
     """Gives host memory that is kept for reuse back to the system."""
 def _end_script() -> Any:
     """Ends it, and returns what ran."""
-def _enter_call() -> Any:
-    """Begins a function that may run again; whether it is inside of no other."""
 def _entries_walked() -> Any:
     """How many entries of the tape the collections of this process have walked, for tests of their cost."""
 def _fail_allocations(count: Any = None, large: Any = 65536) -> Any:
@@ -1969,6 +1967,8 @@ def _is_cuda_gpu() -> Any:
     """What [`checked_cuda`] says."""
 def _is_differentiated(tensor: Any) -> Any:
     """Whether something differentiates this tensor, at any level."""
+def _is_nested() -> Any:
+    """Whether this thread is in such a call."""
 def _is_same(a: Any, b: Any) -> Any:
     """[`alike`] of two tensors."""
 def _is_staging() -> Any:
@@ -1985,8 +1985,6 @@ def _jvp_of_tensors(function: Any, primals: Any, tangents: Any, flatten: Any) ->
     """Value of a function of tensors and its derivative along others; None unless all are tensors that fit."""
 def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
     """Layer normalisation over the trailing axes of lengths `shape`."""
-def _leave_call() -> Any:
-    """Ends it."""
 def _linear(input: Any, weight: Any, bias: Any = None, activation: Any = None) -> Any:
     """`act(x W' + b)`; the activation is the name of a row of the table of unary functions."""
 def _linearize(function: Any, primals: Any) -> Any:
@@ -2005,6 +2003,8 @@ def _memory_stats() -> Any:
     """Host memory: bytes that tensors hold and held at most, kept for reuse, allocations, entries of the tape."""
 def _method(function: Any, signature: Any) -> Any:
     """Makes a Python function a method of `Tensor`, which has none of that name, and returns the function of the package that calls it; `signature` is that of the method, `($self, dim=None)`."""
+def _nested(function: Any) -> Any:
+    """Calls a function that may run again with the same arguments; calls inside of it take nothing."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
 def _norms(tensors: Any) -> Any:
@@ -2074,7 +2074,7 @@ def _stage_begin(arguments: Any, state: Any) -> Any:
 def _stage_call(function: Any) -> Any:
     """Calls a function of the host, which every run calls: nothing that it does is written down."""
 def _stage_end(arguments: Any, state: Any, outputs: Any, calls: Any, catches: Any, watched: Any, name: Any, donated: Any) -> Any:
-    """Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls` the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what it reads beside its arguments; `name` is its name. Returns the program, or why there is none."""
+    """Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls` the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what it reads beside its arguments; `name` is its name, `donated` are the numbers of the arguments whose memory a run may take. Returns the program, or why there is none."""
 def _stage_hooks(tensors: Any) -> Any:
     """The Python objects that the hooks of tensors hold."""
 def _stage_idle() -> Any:

@@ -23,7 +23,10 @@ pub fn on_tape(y: &Tensor, tag: Tag) -> Option<Edge> {
         match &traced.payload {
             Payload::Taped { .. } if traced.tag == tag => return at.edge(),
             Payload::Taped { primal, .. } => at = primal,
-            _ => return None,
+            Payload::Dual { .. }
+            | Payload::Batched { .. }
+            | Payload::Staged { .. }
+            | Payload::Donated { .. } => return None,
         }
     }
 }

@@ -92,7 +92,7 @@ pub struct Interp {
 
 /// The tag of the outermost tape. It exists before that tape, so that `no_grad` covers it.
 pub const ROOT_TAG: Tag = 1;
-/// The tag of what was given to a program, which no interpreter owns.
+/// The tag of donated tensors, which no interpreter owns.
 pub const DONATED_TAG: Tag = 2;
 static TAGS: AtomicU64 = AtomicU64::new(DONATED_TAG + 1);
 static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {

@@ -23,21 +23,15 @@ def forward(x, w, b, flags, eps=1e-5, dtype=np.float32, forced=None, rms=False):
     return y[:, : rows.cols], mean, rstd
 
 
-def parameters(dtype):
+def parameters(dtype, weight, bias):
     """The replacements for outputs dweight and dbias, as bindings of these numbers."""
-
-    def of(weight, bias):
-        replace = by_fours("dweight", f"read_write {weight}", dtype)
-        replace |= by_fours("dbias", f"read_write {bias}", dtype)
-        replace["store4 dbias"] = (
-            replace["store4 dbias"].replace("word(", "bias_word(").replace("bf16_word", "bf16_bias_word")
-        )
-        return replace
-
-    return of
+    replace = by_fours("dweight", f"read_write {weight}", dtype)
+    replace |= by_fours("dbias", f"read_write {bias}", dtype)
+    text = replace["store4 dbias"].replace("word(", "bias_word(").replace("bf16_word", "bf16_bias_word")
+    return replace | {"store4 dbias": text}
 
 
-def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32, forced=None, rms=False, strip=None):
+def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32, forced=None, rms=False):
     rows = Rows(*x.shape, forced)
     replace = types(out=("out", dtype), x=x.dtype, g=g.dtype, weight=w.dtype) | rms_flag(rms)
     width, cols = even(rows.cols, dtype), even(rows.cols, np.float32) + -rows.cols % 4
@@ -50,19 +44,19 @@ def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32, forced=None, r
     ins, groups = [x, g, w, mean, rstd], slots * rows.parts
     file = "layernorm_backward.wgsl"
     first = rows.once(file, ins, outs, params, replace, groups, int(is_split), **bound)
-    of, outs = parameters(dtype), [((rows.cols,), dtype), ((rows.cols,), dtype)]
+    outs = [((rows.cols,), dtype), ((rows.cols,), dtype)]
     if is_split:
-        rows.lanes, rows.slots = strip or (4, 16, 64, 256)[rows.cols % 4], 1
+        rows.lanes, rows.slots = (4, 16, 64, 256)[rows.cols % 4], 1
         ins, params = [x, g, w, first[1]], params[:-1]
         outs, groups = [((rows.rows, width), dtype), *outs], -(-rows.cols // (4 * rows.lanes))
         bound["out"] = (4, dtype)
-        file, replace = "layernorm_strips.wgsl", replace | of(5, 6)
+        file, replace = "layernorm_strips.wgsl", replace | parameters(dtype, 5, 6)
         dx, dw, db = rows.once(file, ins, outs, params, replace, groups, fours=True, **bound)
         return dx[:, : rows.cols], dw, db
     dx, partial = first
     partial[:, :, rows.cols :] = np.nan
-    params, groups = [slots, cols, sums], -(-sums * cols // 16)
-    dw, db = run("layernorm_columns.wgsl", [partial], outs, params, groups, of(1, 2), limit=2, fours=True)
+    params, groups, replace = [slots, cols, sums], -(-sums * cols // 16), parameters(dtype, 1, 2)
+    dw, db = run("layernorm_columns.wgsl", [partial], outs, params, groups, replace, limit=2, fours=True)
     return dx[:, : rows.cols], dw, db
 
 

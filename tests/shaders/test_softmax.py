@@ -42,8 +42,9 @@ class Rows:
         return {f"const {name}": f"const {name}: u32 = {n}u;" for name, n in numbers.items()} | shuffles(size)
 
     def variants(self, replace, **rows):
-        """The replacements with subgroups of 4 to 64 threads and without and, where rows are multiples of four,
-        by vectors too; `rows` are the bindings of rows by name, with number and dtype, `out` is an output."""
+        """The replacements with subgroups of 4 to 64 threads and without and, where rows are multiples of
+        four, by vectors too; `rows` are the bindings of rows by name, with number and dtype, `out` is an
+        output."""
         sizes = [*subgroups(), (16, 32, 64)[self.cols % 3]]
         for size in sizes:
             yield size, replace

@@ -1,4 +1,4 @@
-"""Arguments whose memory a program takes: what is free when, what is left of them, and when they come back."""
+"""Arguments whose memory a program takes: what is free when, what is left of them, when they come back."""
 
 import copy
 import functools

@@ -13,7 +13,7 @@ from wengert._core import Tensor
 from wengert.autograd.function import Function, VmapInfo
 from wengert.tree import tree_map
 
-__all__ = ["anywhere", "chosen", "entered", "position", "truth", "within"]
+__all__ = ["anywhere", "chosen", "entered", "position", "truth", "with_entered_closure"]
 
 # Names of methods that change what they are called on; those of tensors end with an underscore.
 _CHANGING = {
@@ -140,24 +140,25 @@ _STORES = {"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_
 _SMALL = 4096
 
 
-def within(flag: Tensor, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with the variables of its closure as `entered` gives them, where it only reads them: tensors
-    that are differentiated, in lists, tuples and dictionaries too, and what other functions hold so.
+def with_entered_closure(flag: Tensor, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with the variables of its closure as `entered` gives them, where it only reads them:
+    small tensors that are differentiated, in lists, tuples and dictionaries too, and what functions among
+    them hold so.
     """
-    return _within(flag, function, {})
+    return _with_cells(flag, function, {})
 
 
-def _within(
+def _with_cells(
     flag: Tensor, function: Callable[..., Any], known: dict[int, types.CellType]
 ) -> Callable[..., Any]:
     if isinstance(function, functools.partial):
         inner, args, kwargs = function.func, function.args, function.keywords
         return functools.partial(
-            _within(flag, inner, known), *_read_only(flag, args), **_read_only(flag, kwargs)
+            _with_cells(flag, inner, known), *_entered_value(flag, args), **_entered_value(flag, kwargs)
         )
     if not isinstance(function, types.FunctionType) or not function.__closure__:
         return function
-    stored, changes = _writes(function.__code__)
+    stored, changes = _changes_of(function.__code__)
     if changes:
         return function
     names = function.__code__.co_freevars
@@ -185,30 +186,30 @@ def _entered_cell(flag: Tensor, cell: types.CellType, known: dict[int, types.Cel
     if isinstance(content, types.FunctionType | functools.partial):
         # It may name itself.
         made = known[id(cell)] = types.CellType()
-        made.cell_contents = _within(flag, content, known)
+        made.cell_contents = _with_cells(flag, content, known)
     else:
-        value = _read_only(flag, content)
+        value = _entered_value(flag, content)
         made = known[id(cell)] = cell if value is content else types.CellType(value)
     return made
 
 
-def _read_only(flag: Tensor, value: Any) -> Any:
+def _entered_value(flag: Tensor, value: Any) -> Any:
     """What is differentiated of it entered; itself if nothing is."""
     if isinstance(value, Tensor):
         is_near = value.device == flag.device and value.numel() <= _SMALL
         counts = is_near and _core._is_differentiated(value)
         return _enter(flag, value) if counts else value
     if type(value) is dict:
-        items = {key: _read_only(flag, x) for key, x in value.items()}
+        items = {key: _entered_value(flag, x) for key, x in value.items()}
         return value if all(items[key] is x for key, x in value.items()) else items
     if type(value) in (list, tuple):
-        parts = [_read_only(flag, x) for x in value]
+        parts = [_entered_value(flag, x) for x in value]
         return value if all(new is x for new, x in zip(parts, value)) else type(value)(parts)
     return value
 
 
 @functools.lru_cache(maxsize=1024)
-def _writes(code: types.CodeType) -> tuple[frozenset[str], bool]:
+def _changes_of(code: types.CodeType) -> tuple[frozenset[str], bool]:
     """The variables that code or a function in it sets, and whether it may change what variables hold."""
     stored, changes = set(), False
     for step in dis.get_instructions(code):
@@ -220,7 +221,7 @@ def _writes(code: types.CodeType) -> tuple[frozenset[str], bool]:
     changes = changes or bool(keywords & {"out", "inplace"})
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            more, also = _writes(inner)
+            more, also = _changes_of(inner)
             stored, changes = stored | more, changes or also
     return frozenset(stored), changes
 

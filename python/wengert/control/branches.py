@@ -5,7 +5,7 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 
 from wengert._core import Tensor
 from wengert.control._carry import alike
-from wengert.control._choices import chosen, entered, position, truth, within
+from wengert.control._choices import chosen, entered, position, truth, with_entered_closure
 from wengert.control._spelling import also, noted
 from wengert.transforms._flat import check_function, leaves_of
 from wengert.transforms.axes import has_ranks
@@ -85,7 +85,7 @@ def cond(
         return _of_one("cond", true_fun if flag else false_fun, args)
     with noted("cond", args, "operands"):
         ways = (flag, true_fun), (~flag, false_fun)
-        results = [within(where, function)(*entered(where, args)) for where, function in ways]
+        results = [with_entered_closure(where, function)(*entered(where, args)) for where, function in ways]
     (first, second), structure = alike("cond", results, ["the true branch", "the false branch"])
     return tree_unflatten(structure, [chosen(flag, x, y) for x, y in zip(first, second)])
 
@@ -131,7 +131,7 @@ def switch(
     if isinstance(at, int) or not last:
         return _of_one("switch", functions[min(max(at, 0), last) if last else 0], operands)
     flags = [at <= 0, *(at == i for i in range(1, last)), at >= last]
-    results = [within(flag, f)(*entered(flag, operands)) for flag, f in zip(flags, functions)]
+    results = [with_entered_closure(flag, f)(*entered(flag, operands)) for flag, f in zip(flags, functions)]
     made, structure = alike("switch", results, [f"branch {i}" for i in range(len(functions))])
     leaves = made[last]
     for flag, branch in zip(flags[-2::-1], made[-2::-1]):

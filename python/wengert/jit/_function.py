@@ -64,17 +64,8 @@ class Staged(_core._FastPath, Generic[P, R]):
 
     # What wraps another function takes over its dictionary: nothing of a program lies there.
     __slots__ = (
-        *(
-            "__dict__",
-            "__weakref__",
-            "_bound",
-            "_check",
-            "_donated",
-            "_function",
-            "_has_given_up",
-            "_is_kept",
-        ),
-        *("_max_traces", "_static"),
+        *("__dict__", "__weakref__", "_bound", "_check", "_donated", "_function", "_has_given_up"),
+        *("_is_kept", "_max_traces", "_static"),
         *("_place", "_reasons", "_told", "_transforms", "_tries", "_variants", "traces"),
     )
 
@@ -141,14 +132,14 @@ class Staged(_core._FastPath, Generic[P, R]):
 
     def _is_static(self, value: Any, args: Any, kwargs: Any) -> bool:
         """Whether this argument was said to be static, and has a hash."""
-        given = _those(self._static, args, kwargs)
+        given = _selected(self._static, args, kwargs)
         return any(value is x for x in given) and type(value).__hash__ is not None
 
-    def _given(self, args: Any, kwargs: Any) -> list[Tensor]:
+    def _donated_tensors(self, args: Any, kwargs: Any) -> list[Tensor]:
         """The tensors whose memory this call may take."""
         if not self._donated:
             return []
-        leaves, _ = tree_flatten(_those(self._donated, args, kwargs))
+        leaves, _ = tree_flatten(_selected(self._donated, args, kwargs))
         return [x for x in leaves if isinstance(x, Tensor)]
 
     def _derived(self, transform: Callable[..., Any], settings: Any, named: Any) -> "Staged[Any, Any]":
@@ -206,17 +197,14 @@ class Staged(_core._FastPath, Generic[P, R]):
                 self.traces += cast.traces - known
                 for reason in cast._reasons:
                     self._note(reason)
-        is_outermost = _core._enter_call()
-        try:
-            result = self._answer(args, kwargs)
-        finally:
-            _core._leave_call()
+        is_outermost = not _core._is_nested()
+        result: R = _core._nested(functools.partial(self._answer, args, kwargs))
         if self._donated and is_outermost and not _core._in_transform():
             kept, _ = tree_flatten(result)
             if not any(isinstance(x, Tensor) and x.requires_grad for x in kept):
                 # A program has taken it already.
-                given = self._given(args, kwargs)
-                _core._donate([x for x in given if all(x is not y for y in kept)])
+                donated = self._donated_tensors(args, kwargs)
+                _core._donate([x for x in donated if all(x is not y for y in kept)])
         return result
 
     def _answer(self, args: Any, kwargs: Any) -> Any:
@@ -365,10 +353,13 @@ class Staged(_core._FastPath, Generic[P, R]):
         if any(x.is_inference() for x in results.outputs) and not _core.is_inference_mode_enabled():
             _core._stage_refuse("a result of inference mode; enter the mode around the call", place)
         name = getattr(self._function, "__name__", "jit")
-        taken = [] if self._check else self._given(args, kwargs)
+        donated = [] if self._check else self._donated_tensors(args, kwargs)
         returned = [tensors[k] for _, k in results.given]
-        taken = [x for x in taken if all(x is not y for y in returned)]
-        donated = [k for k, x in enumerate(tensors) if any(x is y for y in taken)]
+        numbers = [
+            k
+            for k, x in enumerate(tensors)
+            if any(x is y for y in donated) and all(x is not y for y in returned)
+        ]
         made = _core._stage_end(
             tensors,
             state.tensors,
@@ -377,7 +368,7 @@ class Staged(_core._FastPath, Generic[P, R]):
             state.catches,
             state.watched,
             name,
-            donated,
+            numbers,
         )
         if isinstance(made, tuple):
             self._refused(key, *made)
@@ -474,7 +465,7 @@ class Staged(_core._FastPath, Generic[P, R]):
         raise ValueError(": ".join([_NO_PROGRAM, *told]))
 
 
-def _those(names: frozenset[int | str], args: Any, kwargs: Any) -> list[Any]:
+def _selected(names: frozenset[int | str], args: Any, kwargs: Any) -> list[Any]:
     """The arguments with these numbers, from either end, and names."""
     found = [x for i, x in enumerate(args) if {i, i - len(args)} & names]
     return found + [x for name, x in kwargs.items() if name in names]

@@ -83,11 +83,7 @@ class Compiled:
         outputs = None
         if self._variant.state.is_as_it_was():
             again = functools.partial(self._staged._function, *args, **kwargs)
-            _core._enter_call()
-            try:
-                outputs, _ = self._variant.run(tensors, again)
-            finally:
-                _core._leave_call()
+            outputs, _ = _core._nested(functools.partial(self._variant.run, tensors, again))
         if outputs is None:
             raise RuntimeError(
                 "jit: this program does not hold any more: what the function reads or decides by is not what "

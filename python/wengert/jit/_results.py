@@ -55,12 +55,8 @@ class Variant:
                 "was: it is recorded (create_graph=True), or has other cotangents than the first ones; call "
                 "the function without jit"
             )
-        _core._enter_call()
-        try:
-            with enable_grad():
-                leaves, _ = tree_flatten(again())
-        finally:
-            _core._leave_call()
+        with enable_grad():
+            leaves, _ = tree_flatten(_core._nested(again))
         made = Results(leaves, tensors, self.state).outputs
         outputs = [(y, g) for y, g in zip(made, cotangents) if g is not None and y.requires_grad]
         known = [*tensors, *self.state.tensors]

@@ -236,18 +236,24 @@ pub fn layer_norm_vjp(
     let out = rows.output(&x)?;
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
     let (is_split, sums) = (rows.parts > 1, 1 + usize::from(mean.is_some()));
-    // Sums over rows, of the weight and of the bias, which a second kernel adds up. Even without rows, one
-    // workgroup writes them, which are zero. Of rows that are split, what the parts come to.
     let width = rows.cols.next_multiple_of(4);
     let most = match weight {
         Some(_) => SLOTS.min(limit(&x)? / (4 * sums * width).max(1)),
         None => usize::MAX,
     };
-    let slots = if is_split { rows.rows } else { rows.rows.div_ceil(256 / rows.lanes).min(most).max(1) };
-    let shape = if is_split { [rows.rows, rows.parts, 4] } else { [slots, sums, width] };
-    let partial = match weight {
-        None if !is_split => out.clone(),
-        _ => Array::empty(Shape::new(&shape)?, DType::F32, x.device())?,
+    let (slots, partial) = match is_split {
+        // What the parts come to.
+        true => (rows.rows, Some([rows.rows, rows.parts, 4])),
+        // Sums over rows, of the weight and of the bias, which a second kernel adds up. Even without rows,
+        // one workgroup writes them, which are zero.
+        false => {
+            let slots = rows.rows.div_ceil(256 / rows.lanes).min(most).max(1);
+            (slots, weight.map(|_| [slots, sums, width]))
+        }
+    };
+    let partial = match partial {
+        Some(shape) => Array::empty(Shape::new(&shape)?, DType::F32, x.device())?,
+        None => out.clone(),
     };
     let begin = |name, source| {
         let mut run = Dispatch::new(name, source, DType::F32);

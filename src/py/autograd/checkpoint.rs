@@ -2,7 +2,7 @@
 //! one that was written since the first run is an error, as it is for saved tensors.
 
 use crate::autodiff::checkpoint;
-use crate::py::autograd::donating::Inside;
+use crate::py::autograd::donating::NestedCall;
 use crate::py::prelude::*;
 use crate::tape::host_ref::HostRef;
 use crate::tape::saving;
@@ -114,12 +114,12 @@ fn _checkpoint<'py>(
         attached(|py| {
             let (function, args, kwargs): Call<'_> = call.bind(py).extract()?;
             check(&args, kwargs.as_ref(), &before)?;
-            let _inside = Inside::enter();
+            let _nested = NestedCall::enter();
             function.run(args, kwargs.as_ref()).map(|_| ())
         })
     };
     let forward = || {
-        let _inside = Inside::enter();
+        let _nested = NestedCall::enter();
         function.run(args.clone(), kwargs).map_err(foreign)
     };
     Ok(checkpoint::checkpoint(forward, Box::new(rerun), Some(held))?)

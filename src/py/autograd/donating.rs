@@ -9,43 +9,44 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 
 thread_local! {
-    /// How many functions run that give nothing up, as they may run again.
-    static INSIDE: Cell<usize> = const { Cell::new(0) };
+    /// How many calls this thread is in whose functions may run again with the same arguments.
+    static NESTING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Inside of a function that may run again with the same arguments, nothing is taken until this is dropped.
-pub struct Inside;
+/// A call whose function may run again with the same arguments (a jitted call, a checkpoint), until this is
+/// dropped: calls inside of it take nothing.
+pub struct NestedCall;
 
-impl Inside {
-    /// Begins such a function.
-    pub fn enter() -> Inside {
-        INSIDE.set(INSIDE.get() + 1);
-        Inside
+impl NestedCall {
+    /// Begins the call.
+    pub fn enter() -> NestedCall {
+        NESTING.set(NESTING.get() + 1);
+        NestedCall
     }
 }
 
-impl Drop for Inside {
+impl Drop for NestedCall {
     fn drop(&mut self) {
-        INSIDE.set(INSIDE.get() - 1);
+        NESTING.set(NESTING.get() - 1);
     }
 }
 
-/// How many such functions run on this thread.
-pub fn depth() -> usize {
-    INSIDE.get()
+/// How many such calls this thread is in.
+pub fn nesting() -> usize {
+    NESTING.get()
 }
 
-/// Begins a function that may run again; whether it is inside of no other.
+/// Whether this thread is in such a call.
 #[pyfunction]
-fn _enter_call() -> bool {
-    INSIDE.set(INSIDE.get() + 1);
-    INSIDE.get() == 1
+fn _is_nested() -> bool {
+    nesting() > 0
 }
 
-/// Ends it.
+/// Calls a function that may run again with the same arguments; calls inside of it take nothing.
 #[pyfunction]
-fn _leave_call() {
-    INSIDE.set(INSIDE.get().saturating_sub(1));
+fn _nested<'py>(py: Python<'py>, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let _nested = NestedCall::enter();
+    function.run(PyTuple::empty(py), None)
 }
 
 /// What an object was that has been donated.
@@ -120,4 +121,4 @@ fn _donate(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<()> {
     tensors.iter().try_for_each(|object| take(object).map(drop))
 }
 
-exports! { functions: _donate, _enter_call, _leave_call }
+exports! { functions: _donate, _is_nested, _nested }

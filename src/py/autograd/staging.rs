@@ -2,7 +2,7 @@
 
 use crate::array::random;
 use crate::interp::{ROOT_TAG, Tag};
-use crate::py::autograd::donating::{Inside, depth, donating};
+use crate::py::autograd::donating::{NestedCall, donating, nesting};
 use crate::py::autograd::recorded::{self, History};
 use crate::py::autograd::watched::PyWatched;
 use crate::py::data::dtype::dtype_of;
@@ -109,7 +109,8 @@ fn gradient_place(t: &Tensor) -> Option<usize> {
 
 /// Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls`
 /// the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what
-/// it reads beside its arguments; `name` is its name. Returns the program, or why there is none.
+/// it reads beside its arguments; `name` is its name, `donated` are the numbers of the arguments whose memory
+/// a run may take. Returns the program, or why there is none.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "these are what a program is made of")]
 fn _stage_end<'py>(
@@ -250,10 +251,11 @@ impl PyProgram {
         }
     }
 
-    /// Runs it on these arrays, of these objects, which are such as the first ones. It takes the memory of
-    /// donated ones inside of so many functions that may run again.
+    /// Runs it on these arrays, of these objects, which are such as the first ones. If this call is inside of
+    /// no other, there are `nested` calls (its own, if Python began it), and it takes the memory of donated
+    /// arguments.
     pub fn outcome_of(
-        &self, py: Python<'_>, arguments: &mut [Array], objects: &[Bound<'_, PyTensor>], outer: usize,
+        &self, py: Python<'_>, arguments: &mut [Array], objects: &[Bound<'_, PyTensor>], nested: usize,
     ) -> PyResult<Outcome> {
         let is_found = |x: &Array| self.places.contains(&x.buffer().id());
         let Some(tape) = interp::program_tape() else { return Ok(Outcome::Changed) };
@@ -263,7 +265,7 @@ impl PyProgram {
         let mut call = |number: usize| attached(|py| self.call(py, number));
         let elements = arguments.iter().map(Array::numel).sum();
         let mut run = |arguments: &mut [Array]| run(py, elements, || self.program.run(arguments, &mut call));
-        match tape == ROOT_TAG && !self.program.donated.is_empty() && depth() == outer {
+        match tape == ROOT_TAG && !self.program.donated.is_empty() && nesting() == nested {
             true => donating(objects, &self.program.donated, arguments, run),
             false => run(arguments),
         }
@@ -287,7 +289,7 @@ impl PyProgram {
     /// Calls a function of the host, which must leave alone what the rest of the program reads.
     fn call(&self, py: Python<'_>, number: usize) -> PyResult<()> {
         let Some(function) = self.calls.get(number) else { return Ok(()) };
-        let _inside = Inside::enter();
+        let _nested = NestedCall::enter();
         // Nothing is compared where nothing follows that could read it.
         let before = self.program.reads_after(number).then(|| self.program.gradients());
         let result = function.bind(py).run(PyTuple::empty(py), None)?;

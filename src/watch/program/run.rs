@@ -19,8 +19,8 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl Program {
-    /// Runs all steps. `call` calls a function of the host. Of the arguments that the program owns, those are
-    /// empty afterwards that it has given up: all that it reads if it is done, maybe some after an error.
+    /// Runs all steps. `call` calls a function of the host. Donated arguments whose memory the run
+    /// has given up are empty afterwards: all that it reads if it is done, maybe some after an error.
     ///
     /// # Errors
     /// Those of the operations (memory that cannot be had, an interrupt) and of the functions.
