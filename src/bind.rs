@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::array::writers;
 use crate::error::{Error, Result};
 use crate::interp::eval::{self, New};
-use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, dual, staged, tape};
+use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, branch, dual, staged, tape};
 use crate::op::{Needs, Op, Operation, Outputs};
 use crate::ops::custom;
 use crate::tape::saving;
@@ -69,6 +69,7 @@ pub fn bind<O: Operation>(op: O, inputs: &[&Tensor]) -> Result<O::Out> {
 /// place. `writer` names the write in later errors about this memory.
 pub fn bind_into<O: Operation>(op: &O, inputs: &[&Array], out: &[&Array], writer: &str) -> Result<()> {
     out.iter().copied().try_for_each(saving::before_write)?;
+    branch::forget();
     eval::run(op, inputs, out, debug::modes())?;
     let number = writers::number(writer);
     out.iter().for_each(|memory| memory.buffer().written_as(number));
@@ -76,7 +77,8 @@ pub fn bind_into<O: Operation>(op: &O, inputs: &[&Array], out: &[&Array], writer
 }
 
 /// Runs `op` where [`look`] `found` that it may mean more than its kernel: on the outermost tape alone, or as
-/// the innermost interpreter of this thread understands it. On complex inputs it is that of their parts.
+/// the innermost interpreter of this thread understands it, with inputs as a branch has them. On complex
+/// inputs it is that of their parts.
 fn bind_traced<Y: Outputs>(op: Op, inputs: &[&Tensor], arrays: &[&Array], found: Option<Needs>) -> Result<Y> {
     if let Some(needs) = found
         && let Some(at) = interp::outermost()
@@ -84,6 +86,9 @@ fn bind_traced<Y: Outputs>(op: Op, inputs: &[&Tensor], arrays: &[&Array], found:
     {
         return tape::record(at, op, inputs, arrays, needs);
     }
+    let entered = branch::entered(inputs)?;
+    let within: SmallVec<[&Tensor; 4]> = entered.iter().flatten().collect();
+    let inputs = if entered.is_some() { within.as_slice() } else { inputs };
     if inputs.iter().any(|x| x.dtype().is_complex())
         && let Some(out) = op.lower(inputs)?
     {

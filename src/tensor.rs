@@ -13,7 +13,7 @@ use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::interp::staged::Program;
-use crate::interp::{DONATED_TAG, Tag};
+use crate::interp::{DONATED_TAG, Tag, branch};
 use crate::tape::node::{Edge, Handle, Node};
 use crate::watch::{absent, script};
 use smallvec::SmallVec;
@@ -74,6 +74,8 @@ pub enum Payload {
         value: Tensor,
         /// Where in `value` the batch axis is.
         axis: usize,
+        /// The branch that it was made in.
+        branch: branch::Number,
     },
     /// Written down: what is at `var` of a list of operations.
     Staged {
@@ -111,7 +113,9 @@ impl Traced {
                 Payload::Taped { primal: inner, node: node.clone(), index: *index }
             }
             Payload::Dual { tangent, .. } => Payload::Dual { primal: inner, tangent: tangent.clone() },
-            Payload::Batched { axis, .. } => Payload::Batched { value: inner, axis: *axis },
+            Payload::Batched { axis, branch, .. } => {
+                Payload::Batched { value: inner, axis: *axis, branch: *branch }
+            }
             Payload::Staged { var, program, .. } => {
                 Payload::Staged { value: inner, var: *var, program: program.clone() }
             }

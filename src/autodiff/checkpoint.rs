@@ -11,6 +11,7 @@
 use crate::array::Array;
 use crate::array::random;
 use crate::error::{Error, Result};
+use crate::interp::branch::{self, Branch};
 use crate::interp::{self, Interp, Tag, eval};
 use crate::op::Op;
 use crate::process::sync::lock;
@@ -40,6 +41,7 @@ struct Region {
     held: Option<host_ref::HostRef>,
     chain: Arc<Interp>,
     grad_threshold: Tag,
+    branch: Option<Branch>,
     random: random::State,
     expected: Mutex<Vec<Expected>>,
     values: Mutex<Vec<Option<Tensor>>>,
@@ -208,6 +210,7 @@ impl Region {
         let collect = Arc::new(Collect { region: self.clone(), values: Mutex::new(Vec::new()) });
         let _chain = interp::enter(self.chain.clone());
         let _recording = interp::recording_from(self.grad_threshold);
+        let _branch = branch::resume(self.branch.clone());
         let _random = random::replay(self.random);
         {
             let _hook = saving::with_saved_hook(collect.clone());
@@ -230,12 +233,15 @@ pub fn checkpoint<T>(
         held,
         chain: interp::current(),
         grad_threshold: interp::grad_threshold(),
+        branch: branch::running(),
         random: random::state(),
         expected: Mutex::new(Vec::new()),
         values: Mutex::new(Vec::new()),
         running: AtomicBool::new(true),
     });
     let out = {
+        // What enters the branch around it enters again, as in the rerun.
+        let _branch = branch::resume(region.branch.clone());
         let _hook = saving::with_saved_hook(Arc::new(Forward(region.clone())));
         forward()
     };

@@ -1,5 +1,6 @@
 //! Batching: runs the operation once for the whole batch.
 
+use super::branch;
 use super::prelude::*;
 use crate::op::Batched;
 use crate::tensor::Aval;
@@ -35,7 +36,7 @@ fn checked(op: &Op, size: usize, y: Tensor, axis: Option<usize>) -> Result<Tenso
 /// The value behind `x` and its batch axis at level `at`, if it has one there.
 pub fn batched(at: &Interp, x: &Tensor) -> Batched {
     match x.owned_by(at.tag).map(|t| &t.payload) {
-        Some(Payload::Batched { value, axis }) => Batched { value: value.clone(), axis: Some(*axis) },
+        Some(Payload::Batched { value, axis, .. }) => Batched { value: value.clone(), axis: Some(*axis) },
         _ => Batched { value: x.clone(), axis: None },
     }
 }
@@ -45,7 +46,8 @@ pub fn wrap(at: &Interp, value: Tensor, axis: Option<usize>) -> Tensor {
     let Some(axis) = axis else { return value };
     let outer = value.aval();
     let aval = Aval { shape: outer.shape.removed(axis), ..outer };
-    Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload: Payload::Batched { value, axis } }))
+    let payload = Payload::Batched { value, axis, branch: branch::number() };
+    Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload }))
 }
 
 /// The value behind `x` and its batch axis at level `at`.

@@ -7,6 +7,7 @@
 
 pub mod autocast;
 pub mod batch;
+pub mod branch;
 pub mod dual;
 pub mod eval;
 mod prelude;

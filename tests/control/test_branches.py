@@ -1,6 +1,5 @@
 """`cond` and `switch`: the branch that is taken, one for each example of a batch, and what is not taken."""
 
-import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -126,110 +125,6 @@ def test_no_order_leaks_what_is_not_taken(name: str) -> None:
             assert alone[0] == (6.0 if form in ("cond", "switch") else 0.0)
             assert_near(wg.vmap(slope)(x), alone, 1e-12)
             assert_near(wg.jit(wg.vmap(slope))(x), alone, 1e-12)
-
-
-LEAKING: dict[str, Callable[[Any, Any], Any]] = {
-    # Not finite for x <= 0, in every derivative by p.
-    "power": lambda x, p: x**p,
-    "quotient": lambda x, p: p**3 / x.relu(),
-    "logarithms": lambda x, p: ((x * p).log() * p).exp() * (x * p).log(),
-    "root": lambda x, p: (x * p).sqrt() * (p / x).log(),
-}
-
-
-def held_in(
-    form: str, inner: Callable[[Any, Any], Any], other: Callable[[Any, Any], Any]
-) -> Callable[..., Any]:
-    """A function of x and p whose branches find p, and x, in their closures."""
-
-    def f(x: Any, p: Any) -> Any:
-        pair, named = [p], {"p": (p, 3)}
-        part = lambda y: inner(y, p)
-        branches: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-            "variables": (lambda: inner(x, p), lambda: other(x, p)),
-            "lists": (lambda: inner(x, pair[0]), lambda: other(x, pair[0])),
-            "dictionaries": (lambda: inner(x, named["p"][0]), lambda: other(x, named["p"][0])),
-            "functions": (lambda: part(x), lambda: other(x, p)),
-            "partial": (functools.partial(inner, x, p), functools.partial(other, x, p)),
-        }
-        if form == "switch":
-            return wg.switch((x > 0).int(), [lambda: other(x, p), lambda: inner(x, p)])
-        if form == "fori_loop":
-            return other(x, p) + wg.fori_loop(0, (x > 0).int(), lambda i, c: c + inner(x, p), 0.0 * p)
-        if form == "while_loop":
-            test = lambda c: (c[1] < 1) & (x > 0)
-            return (
-                other(x, p) + wg.while_loop(test, lambda c: (c[0] + inner(x, p), c[1] + 1), (0.0 * p, 0))[0]
-            )
-        return wg.cond(x > 0, *branches[form])
-
-    return f
-
-
-FORMS = ["variables", "lists", "dictionaries", "functions", "partial", "switch", "fori_loop", "while_loop"]
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", LEAKING)
-def test_no_order_leaks_what_a_closure_holds(name: str, form: str) -> None:
-    f = held_in(form, LEAKING[name], lambda x, p: x * p**4)
-    x, p = tensor([-1.0, 0.0, 0.5, 2.0]), tensor(1.3)
-    each = lambda p: wg.vmap(lambda x: f(x, p))(x).sum()
-    for transforms in itertools.product((wg.grad, wg.jacfwd), repeat=3):
-        slope = each
-        alone = [lambda p, row=row: f(row, p) for row in x]
-        for transform in transforms:
-            slope, alone = transform(slope), [transform(one) for one in alone]
-            want = sum(one(p).item() for one in alone)
-            assert_near(slope(p), want, 1e-11 * max(abs(want), 1))
-            assert_near(wg.jit(slope)(p), want, 1e-11 * max(abs(want), 1))
-
-
-def test_large_tensors_of_a_closure_are_shared_by_all_examples() -> None:
-    w, x = wg.ones(256, 256, requires_grad=True), wg.ones(512, 256) - wg.arange(512).unsqueeze(1) % 2 * 2.0
-    before = wg.memory.live_bytes()
-    wg.memory.reset_peak()
-    wg.vmap(lambda x: wg.cond(x.sum() > 0, lambda: w @ x, lambda: x))(x).sum().backward()
-    assert wg.memory.peak_bytes() - before < 16 * x.nbytes
-    assert_near(w.grad, np.full((256, 256), 256.0), 0)
-
-
-def test_a_closure_that_is_changed_is_the_one_that_it_was() -> None:
-    p, x = tensor(2.0), tensor([-1.0, 1.0])
-    seen: list[Any] = []
-    count = 0
-
-    def log(y: Any) -> Any:
-        nonlocal count
-        count += 1
-        seen.append(y)
-        return y
-
-    def f(p: Any) -> Any:
-        last = p
-
-        def both(y: Any) -> Any:
-            nonlocal last
-            last = y * p
-            return log(last)
-
-        each = wg.vmap(lambda y: wg.cond(y > 0, lambda: both(y), lambda: y + p))(x)
-        return each.sum()
-
-    assert wg.grad(f)(p).item() == 2
-    assert (count, len(seen)) == (1, 1)
-
-
-def test_a_function_that_names_itself_in_a_branch() -> None:
-    def f(x: Any, p: Any) -> Any:
-        def power(k: int) -> Any:
-            return (x * p).log() if k == 0 else power(k - 1) * p
-
-        return wg.cond(x > 0, lambda: power(2), lambda: p**3)
-
-    p = tensor(1.5)
-    slope = wg.grad(wg.grad(wg.grad(lambda p: wg.vmap(lambda x: f(x, p))(tensor([0.0, 2.0])).sum())))
-    assert_near(slope(p), 6 + 2 / 1.5, 1e-12)
 
 
 def test_one_branch_has_its_derivative_for_all_examples() -> None:

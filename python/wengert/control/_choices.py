@@ -1,9 +1,7 @@
 """What decides: predicates and indices, and values chosen by them where the examples of a batch differ."""
 
-import dis
 import functools
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +11,7 @@ from wengert._core import Tensor
 from wengert.autograd.function import Function, VmapInfo
 from wengert.tree import tree_map
 
-__all__ = ["anywhere", "chosen", "entered", "position", "truth", "with_entered_closure"]
-
-# Names of methods that change what they are called on; those of tensors end with an underscore.
-_CHANGING = {
-    *("add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse"),
-    *("setdefault", "sort", "update"),
-}
+__all__ = ["anywhere", "chosen", "position", "taken", "truth"]
 
 _SIGNED = (_core.int8, _core.int16, _core.int32, _core.int64)
 _UNSIGNED = (_core.uint8, _core.uint16, _core.uint32, _core.uint64)
@@ -119,111 +111,17 @@ def _read(kind: Callable[[Any], Any], x: Tensor) -> Any:
         return x
 
 
-def entered(flag: Tensor, values: Any) -> Any:
-    """What a function is given that counts only where the flag holds: elsewhere tensors have no derivative,
-    as one that is not finite may not become 0 in all orders.
+def taken(flag: Tensor, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """Calls a function that counts only where the flag holds: elsewhere what it is given, and what it reads
+    besides, has no derivative, as one that is not finite may not become 0 in all orders.
     """
-
-    return tree_map(functools.partial(_enter, flag), values)
+    return _core._in_branch(flag, lambda: function(*tree_map(functools.partial(_enter, flag), tuple(args))))
 
 
 def _enter(flag: Tensor, x: Any) -> Any:
     if not isinstance(x, Tensor) or (not x.dtype.is_floating_point and not x.dtype.is_complex):
         return x
-    return _core.where(flag, x, x.detach())
-
-
-# What changes an object that a variable holds.
-_STORES = {"STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"}
-
-# Each example would have its own copy of more elements.
-_SMALL = 4096
-
-
-def with_entered_closure(flag: Tensor, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with the variables of its closure as `entered` gives them, where it only reads them:
-    small tensors that are differentiated, in lists, tuples and dictionaries too, and what functions among
-    them hold so.
-    """
-    return _with_cells(flag, function, {})
-
-
-def _with_cells(
-    flag: Tensor, function: Callable[..., Any], known: dict[int, types.CellType]
-) -> Callable[..., Any]:
-    if isinstance(function, functools.partial):
-        inner, args, kwargs = function.func, function.args, function.keywords
-        return functools.partial(
-            _with_cells(flag, inner, known), *_entered_value(flag, args), **_entered_value(flag, kwargs)
-        )
-    if not isinstance(function, types.FunctionType) or not function.__closure__:
-        return function
-    stored, changes = _changes_of(function.__code__)
-    if changes:
-        return function
-    names = function.__code__.co_freevars
-    cells = tuple(
-        cell if name in stored else _entered_cell(flag, cell, known)
-        for name, cell in zip(names, function.__closure__)
-    )
-    if all(new is old for new, old in zip(cells, function.__closure__)):
-        return function
-    made = types.FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__dict__.update(function.__dict__)
-    return made
-
-
-def _entered_cell(flag: Tensor, cell: types.CellType, known: dict[int, types.CellType]) -> types.CellType:
-    if id(cell) in known:
-        return known[id(cell)]
-    try:
-        content = cell.cell_contents
-    except ValueError:
-        return cell
-    if isinstance(content, types.FunctionType | functools.partial):
-        # It may name itself.
-        made = known[id(cell)] = types.CellType()
-        made.cell_contents = _with_cells(flag, content, known)
-    else:
-        value = _entered_value(flag, content)
-        made = known[id(cell)] = cell if value is content else types.CellType(value)
-    return made
-
-
-def _entered_value(flag: Tensor, value: Any) -> Any:
-    """What is differentiated of it entered; itself if nothing is."""
-    if isinstance(value, Tensor):
-        is_near = value.device == flag.device and value.numel() <= _SMALL
-        counts = is_near and _core._is_differentiated(value)
-        return _enter(flag, value) if counts else value
-    if type(value) is dict:
-        items = {key: _entered_value(flag, x) for key, x in value.items()}
-        return value if all(items[key] is x for key, x in value.items()) else items
-    if type(value) in (list, tuple):
-        parts = [_entered_value(flag, x) for x in value]
-        return value if all(new is x for new, x in zip(parts, value)) else type(value)(parts)
-    return value
-
-
-@functools.lru_cache(maxsize=1024)
-def _changes_of(code: types.CodeType) -> tuple[frozenset[str], bool]:
-    """The variables that code or a function in it sets, and whether it may change what variables hold."""
-    stored, changes = set(), False
-    for step in dis.get_instructions(code):
-        if step.opname in ("STORE_DEREF", "DELETE_DEREF"):
-            stored.add(step.argval)
-        changes = changes or step.opname in _STORES
-    changes = changes or any(x in _CHANGING or (x.endswith("_") and x[:1] != "_") for x in code.co_names)
-    keywords = {x for names in code.co_consts if isinstance(names, tuple) for x in names}
-    changes = changes or bool(keywords & {"out", "inplace"})
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            more, also = _changes_of(inner)
-            stored, changes = stored | more, changes or also
-    return frozenset(stored), changes
+    return _core._branch_operand(flag, x)
 
 
 def chosen(flag: Tensor, first: Tensor, second: Tensor) -> Tensor:

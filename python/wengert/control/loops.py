@@ -6,7 +6,7 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 from wengert import _core
 from wengert._core import Tensor
 from wengert.control._carry import Carry, Leaves, settled
-from wengert.control._choices import anywhere, chosen, entered, position, truth, with_entered_closure
+from wengert.control._choices import anywhere, chosen, position, taken, truth
 from wengert.control._spelling import also, noted
 from wengert.transforms._flat import check_count, check_function
 
@@ -104,7 +104,7 @@ def _while(carry: Carry, test: Callable[[Any], Any], body: Callable[[Any], Any])
             assert running is not None
             if not anywhere(running):
                 return leaves
-            new = with_entered_closure(running, body)(entered(running, value))
+            new = taken(running, body, [value])
         elif not flag:
             return leaves
         else:
@@ -194,7 +194,6 @@ def _for_each(carry: Carry, first: Any, last: Any, dtype: Any, body: Callable[[A
     while anywhere(running := first + done < last):
         # An example that is done sees its last index, which is in range.
         at = (first + done).minimum(last - 1)
-        value = entered(running, carry.tree(leaves))
-        leaves = _kept(running, carry.check(with_entered_closure(running, body)(at, value)), leaves)
+        leaves = _kept(running, carry.check(taken(running, body, [at, carry.tree(leaves)])), leaves)
         done += 1
     return leaves

@@ -62,7 +62,7 @@ fn level(was: &Arc<Traced>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
             };
             Ok(dual(is, kept(primal, next, keep)?, tangent))
         }
-        (Payload::Batched { value, axis }, Payload::Batched { value: next, axis: from }) => {
+        (Payload::Batched { value, axis, .. }, Payload::Batched { value: next, axis: from, .. }) => {
             let next = if axis == from { next.clone() } else { next.move_axis(*from, *axis)? };
             Ok(was.with_inner(kept(value, &next, keep)?))
         }
@@ -85,7 +85,7 @@ fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
         Payload::Batched { value, .. } if value.traced().is_none() && keep == Keep::Unrecorded => {
             merged(None, new, keep)
         }
-        Payload::Batched { value, axis } => {
+        Payload::Batched { value, axis, .. } => {
             // All examples get the same value.
             let each = new.unsqueeze(*axis as i64)?.expand(&value.shape())?;
             Ok(was.with_inner(kept(value, &each, keep)?))
@@ -108,7 +108,7 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
             let tangent = tangent.as_ref().map(|t| merged(None, t, keep)).transpose()?;
             Ok(dual(is, below(primal)?, tangent))
         }
-        Payload::Batched { value, axis } => {
+        Payload::Batched { value, axis, .. } => {
             // The value that all examples shared becomes one per example, with the shared history.
             let each = match &was {
                 Some(was) => Some(interp::with_grad(|| was.unsqueeze(*axis as i64)?.expand(&value.shape()))?),

@@ -2,7 +2,7 @@
 
 use crate::autodiff::linearize::{self, Linear};
 use crate::autodiff::transform::{self, Pullback};
-use crate::interp::Randomness;
+use crate::interp::{Randomness, branch};
 use crate::py::data::dtype::{PyDType, dtype_object, dtype_of};
 use crate::py::prelude::*;
 use pyo3::exceptions::PyRuntimeError;
@@ -97,6 +97,19 @@ functions! {
     _replaces_values() -> bool = !interp::is_plain() && interp::replaces_values();
 }
 
+/// Calls a function as a branch that counts where `taken` holds: what it reads from outside has a derivative
+/// there alone.
+#[pyfunction]
+fn _in_branch<'py>(taken: Tensor, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    branch::within(taken, || function.call0())?
+}
+
+/// An operand of the branch that runs, which counts where `taken` holds: with a derivative there alone.
+#[pyfunction]
+fn _branch_operand(taken: Tensor, x: Tensor) -> Result<Tensor> {
+    branch::operand(&taken, &x)
+}
+
 thread_local! {
     /// The autocast regions that this thread is in, with their ids, innermost last.
     static REGIONS: RefCell<Vec<(u64, interp::InterpGuard)>> = const { RefCell::new(Vec::new()) };
@@ -180,6 +193,7 @@ fn _without_autocast<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 
 exports! {
     classes: PyPullback, PyLinear;
-    functions: _linearize, _vjp, _jvp, _vmap, _replaces_values, _autocast_enter, _autocast_exit,
-        _autocast_around, _without_autocast, is_autocast_enabled, get_autocast_dtype
+    functions: _linearize, _vjp, _jvp, _vmap, _replaces_values, _in_branch, _branch_operand,
+        _autocast_enter, _autocast_exit, _autocast_around, _without_autocast, is_autocast_enabled,
+        get_autocast_dtype
 }

@@ -116,7 +116,7 @@ fn traced_body(t: &Tensor) -> Option<String> {
     let kind = tracer(t)?;
     let mut at = t;
     while let Some(traced) = at.traced() {
-        if let Payload::Batched { value, axis } = &traced.payload {
+        if let Payload::Batched { value, axis, .. } = &traced.payload {
             return Some(format!("{kind}(shape={}, of a batch of {}", t.shape(), value.shape().at(*axis)));
         }
         at = traced.inner();

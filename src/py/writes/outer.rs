@@ -63,7 +63,7 @@ pub fn foreign_leaf(t: &Tensor) -> Error {
 fn outside(op: &str, old: &Tensor, payload: &Payload) -> Error {
     let name = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
     let what = match payload {
-        Payload::Batched { value, axis } => format!(
+        Payload::Batched { value, axis, .. } => format!(
             "vmap was written with a value that differs between the {} examples, and has room for one; it \
              keeps the value that it had before. Return the value instead, or pass the tensor as an argument",
             value.shape().at(*axis)
