@@ -191,6 +191,11 @@ SITUATIONS: Situations = {
         ValueError,
         "associative_scan: combine_mode is 'pointwise' or 'generic', got 'fast'",
     ),
+    "a direction that is a text": (
+        lambda: wg.associative_scan(wg.add, A, "x"),  # type: ignore[call-overload]
+        TypeError,
+        "associative_scan: reverse is True or False, got 'x'",
+    ),
     "an axis by two names": (
         lambda: wg.associative_scan(wg.add, A, axis=0, dim=0),  # type: ignore[call-overload]
         TypeError,

@@ -227,6 +227,11 @@ SITUATIONS: Situations = {
         TypeError,
         "cond: operands are given one by one, or as operands=(...); not both",
     ),
+    "one operand that is no tuple": (
+        lambda: wg.cond(True, wg.sin, wg.cos, operands=X),  # type: ignore[call-overload]
+        TypeError,
+        "cond: operands is a tuple of operands, got Tensor; write operands=(x,)",
+    ),
     "a function by two names": (
         lambda: wg.cond(True, true_fun=wg.sin, false_fn=wg.cos, true_fn=wg.sin),  # type: ignore[call-overload]
         TypeError,

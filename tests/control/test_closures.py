@@ -174,6 +174,14 @@ def as_global(z: Any) -> Callable[[], Any]:
     return global_branch
 
 
+@wg.custom_vjp
+def product_by_rule(z: Any) -> Any:
+    return product(z)
+
+
+product_by_rule.defvjp(lambda z: (product(z), z), lambda z, g: (g * wg.grad(product)(z),))
+
+
 def given(held: Any, read: Callable[[Any], Any]) -> Callable[[], Any]:
     """A branch that holds what it reads as a default."""
     return lambda held=held: product(read(held))
@@ -192,6 +200,7 @@ PLACES: dict[str, Callable[[Any], Callable[[], Any]]] = {
     "a cache": lambda z: lambda: cached(z),
     "a jitted function": lambda z: lambda: wg.jit(product)(z),
     "a list that the branch makes": lambda z: lambda: local_list(z),
+    "a custom rule": lambda z: lambda: product_by_rule(z),
     "a checkpoint": lambda z: lambda: wg.checkpoint(product, z),
     "a branch of a branch": lambda z: lambda: wg.cond(z.sum() > -9, lambda: product(z), lambda: z.sum()),
     "a batch of a branch": lambda z: lambda: wg.vmap(lambda a: product(z) * a)(wg.ones(2, dtype=F64))[0],

@@ -304,6 +304,11 @@ SITUATIONS: Situations = {
         TypeError,
         "while_loop: carried_inputs is a tuple, got Tensor",
     ),
+    "nothing to begin with": (
+        lambda: wg.while_loop(lambda x: x > 0, lambda x: x),  # type: ignore[call-overload]
+        TypeError,
+        "while_loop: the third argument is the value to begin with, init_val",
+    ),
     "no function": (
         lambda: wg.while_loop(True, lambda x: x, ONE),  # type: ignore[call-overload]
         TypeError,

@@ -84,7 +84,7 @@ def associative_scan(
         ShapeError: for tensors of different lengths, and if `fn` changes a shape.
         ValueError: for no tensors, an axis that does not exist, another mode, and if `fn` changes the
             structure.
-        TypeError: if `fn` changes a dtype.
+        TypeError: if `fn` changes a dtype, and for a `reverse` or an axis of another kind.
 
     Example:
         >>> wg.associative_scan(wg.maximum, wg.tensor([1.0, 3.0, 2.0, 5.0]))
@@ -102,6 +102,8 @@ def associative_scan(
         raise ValueError(f"associative_scan: combine_mode is 'pointwise' or 'generic', got {combine_mode!r}")
     if not isinstance(axis, int) or isinstance(axis, bool):
         raise TypeError(f"associative_scan: axis is an integer, got {axis!r}")
+    if not isinstance(reverse, bool):
+        raise TypeError(f"associative_scan: reverse is True or False, got {reverse!r}")
     leaves, structure = leaves_of(elems, "associative_scan", "elems")
     if not leaves:
         raise ValueError("associative_scan: elems has no tensors")

@@ -64,7 +64,8 @@ def cond(
         What the function returns, with tensors for numbers.
 
     Raises:
-        TypeError: for a predicate of another kind; if both ran, for results of different dtypes.
+        TypeError: for a predicate of another kind, and `operands` that are no tuple; if both ran, for results
+            of different dtypes.
         ValueError: if both ran, for results of different structures or devices.
         ShapeError: if both ran, for results of different shapes.
 
@@ -77,6 +78,9 @@ def cond(
     """
     check_function(true_fun, "cond")
     check_function(false_fun, "cond")
+    if not isinstance(operands, (tuple, list)):
+        given = type(operands).__name__
+        raise TypeError(f"cond: operands is a tuple of operands, got {given}; write operands=(x,)")
     if args and operands:
         raise TypeError("cond: operands are given one by one, or as operands=(...); not both")
     args = args or tuple(operands)

@@ -72,6 +72,8 @@ def while_loop(
     check_function(cond_fun, "while_loop")
     check_function(body_fun, "while_loop")
     if carried_inputs is None:
+        if init_val is None:
+            raise TypeError("while_loop: the third argument is the value to begin with, init_val")
         with noted("while_loop", [init_val], "carried_inputs"):
             return _settled(Carry("while_loop", init_val, "the value"), cond_fun, body_fun)
     if init_val is not None:
