@@ -12,8 +12,8 @@
 //! The interface for programs in Rust is [`Tensor`] with its methods, [`grad`], [`value_and_grad`], [`vjp`],
 //! [`jvp`], [`vmap`] and [`optim`]; `examples/train.rs` trains a network with it.
 
-// Dead code is reported in the build with the Python module alone, which uses everything.
-#![cfg_attr(not(feature = "python"), allow(dead_code, unused_imports))]
+// Dead code is reported in the build with the Python module and the GPU alone, which uses everything.
+#![cfg_attr(not(all(feature = "python", feature = "gpu")), allow(dead_code, unused_imports))]
 // Readers of the source follow links between private items, too.
 #![allow(rustdoc::private_intra_doc_links)]
 
