@@ -3,7 +3,8 @@
 //! What a branch reads from outside has a derivative only where the branch is taken: a derivative that is not
 //! finite is no less so times 0, but one that is not asked for is 0 in all orders. So the first operation of
 //! a branch that meets a tensor from outside puts `where(taken, x, x.detach())` in its place. Batched values
-//! know in which branch they were made; all others are the same for all examples and enter as they meet them.
+//! know in which branch they were made. All others are the same for all examples: they enter as they meet a
+//! batched one, and before that as what some example takes, or none.
 
 use crate::arguments::logic::Logic;
 use crate::error::Result;
@@ -26,11 +27,13 @@ const SHARED: usize = 4096;
 #[derive(Clone)]
 pub struct Branch {
     number: Number,
-    /// Where it counts.
+    /// Where it counts, and whether it does so for any example, the same for all.
     taken: Tensor,
+    any: Tensor,
     /// The innermost level of that.
     level: Tag,
-    /// What has entered, by its address, which it keeps: as it was, and as it is in the branch.
+    /// What has entered, by its address (for all examples by the next one), which it keeps: as it was, and as
+    /// it is in the branch.
     known: FxHashMap<usize, (Tensor, Tensor)>,
 }
 
@@ -56,8 +59,13 @@ pub fn within<T>(taken: Tensor, f: impl FnOnce() -> T) -> Result<T> {
         None => taken,
     };
     let Some(level) = taken.traced().map(|t| t.tag) else { return Ok(f()) };
+    let mut all = &taken;
+    while let Some(traced) = all.traced() {
+        all = traced.inner();
+    }
+    let any = all.any(None, false)?;
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    let _ended = resume(Some(Branch { number, taken, level, known: FxHashMap::default() }));
+    let _ended = resume(Some(Branch { number, taken, any, level, known: FxHashMap::default() }));
     Ok(f())
 }
 
@@ -66,8 +74,12 @@ pub fn running() -> Option<Branch> {
     if NUMBER.get() == 0 {
         return None;
     }
-    let empty =
-        |branch: &Branch| Branch { known: FxHashMap::default(), taken: branch.taken.clone(), ..*branch };
+    let empty = |branch: &Branch| Branch {
+        known: FxHashMap::default(),
+        taken: branch.taken.clone(),
+        any: branch.any.clone(),
+        ..*branch
+    };
     RUNNING.with_borrow(|running| running.as_ref().map(empty))
 }
 
@@ -114,10 +126,13 @@ pub fn entered(inputs: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
 #[cold]
 fn entering(inputs: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
     let found: SmallVec<[Found; 4]> = inputs.iter().map(|x| Found::of(x)).collect();
-    let is_batch = found.iter().any(|x| x.batched);
-    let Some(Branch { taken, level, .. }) = running().filter(|_| is_batch) else { return Ok(None) };
+    if !found.iter().any(|x| x.differentiated) {
+        return Ok(None);
+    }
+    let Some(Branch { taken, any, level, .. }) = running() else { return Ok(None) };
+    let flag = if found.iter().any(|x| x.batched) { taken } else { any };
     let enters = |(x, found): (&&Tensor, &Found)| {
-        let is_near = x.numel() <= SHARED && x.device() == taken.device();
+        let is_near = x.numel() <= SHARED && x.device() == flag.device();
         found.differentiated && if found.batched { found.outside } else { is_near }
     };
     if !inputs.iter().zip(&found).any(enters) || !interp::current().contains(level) {
@@ -125,14 +140,14 @@ fn entering(inputs: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
     }
     let mut entered = SmallVec::new();
     for pair in inputs.iter().zip(&found) {
-        entered.push(if enters(pair) { known(&taken, pair.0)? } else { (*pair.0).clone() });
+        entered.push(if enters(pair) { known(&flag, pair.0)? } else { (*pair.0).clone() });
     }
     Ok(Some(entered))
 }
 
-/// [`enter`], once for each tensor.
+/// [`enter`], once for each tensor and flag.
 fn known(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let address = x.traced().map_or(0, |t| Arc::as_ptr(t) as usize);
+    let address = x.traced().map_or(0, |t| Arc::as_ptr(t) as usize) + usize::from(taken.traced().is_none());
     let found = RUNNING.with_borrow(|branch| Some(branch.as_ref()?.known.get(&address)?.1.clone()));
     if let Some(found) = found {
         return Ok(found);

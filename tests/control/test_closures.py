@@ -232,11 +232,29 @@ def test_operands_of_a_branch_in_a_branch(second: Callable[..., Any]) -> None:
     assert_near(wg.vmap(slope)(x, w), [slope(*pair).item() for pair in zip(x, w)], 1e-12)
 
 
-def test_what_no_example_takes() -> None:
+UNTAKEN: dict[str, Callable[[Any, Any], Any]] = {
+    "beside an example": lambda w, x: product(x * w),
+    "before an example": lambda w, x: product(w) * x,
+    "alone": lambda w, x: product(w),
+    "in a batch": lambda w, x: wg.vmap(lambda r: product(w) * r)(wg.stack([x, x])).sum(),
+    "as a batch": lambda w, x: wg.vmap(lambda r: product(r) * x)(wg.stack([w, w])).sum(),
+    "as a batch from outside": lambda w, x: (lambda ww: wg.vmap(product)(ww).sum())(w.expand(2, 2)),
+    "in a checkpoint": lambda w, x: wg.checkpoint(product, w) * x,
+}
+
+
+@pytest.mark.parametrize("how", UNTAKEN)
+def test_what_no_example_takes(how: str) -> None:
     w = tensor([-1.0, 2.0])
-    f = lambda w: wg.vmap(lambda x: wg.cond(x > 9, lambda: product(x * w), lambda: x * w.sum()))(X).sum()
+    f = lambda w: wg.vmap(lambda x: wg.cond(x > 9, lambda: UNTAKEN[how](w, x), lambda: x * w.sum()))(X).sum()
     assert_near(wg.grad(f)(w), [1.5, 1.5], 1e-12)
+    assert_near(wg.jit(wg.grad(f))(w), [1.5, 1.5], 1e-12)
     assert_near(wg.hessian(f)(w), np.zeros((2, 2)), 0)
+    # Where an example takes it, so does its derivative.
+    some = lambda w: wg.vmap(lambda x: wg.cond(x > 1, lambda: UNTAKEN[how](w, x), lambda: x * w.sum()))(
+        X
+    ).sum()
+    assert np.isnan(array(wg.grad(some)(w))).any()
 
 
 # ---- it stays what it is -------------------------------------------------------------------------
