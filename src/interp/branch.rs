@@ -7,7 +7,7 @@
 //! batched one, and before that as what some example takes, or none.
 
 use crate::arguments::logic::Logic;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::interp::{self, Tag};
 use crate::process::on_drop::OnDrop;
 use crate::tensor::{Payload, Tensor};
@@ -156,6 +156,23 @@ fn known(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
     let pair = (x.clone(), new.clone());
     drop(RUNNING.with_borrow_mut(|branch| branch.as_mut()?.known.insert(address, pair)));
     Ok(new)
+}
+
+/// Checks that `value` may be written into `target`: not where that is from outside of the branch and one of
+/// them has a derivative, for the value is written for all examples, and its derivative for some.
+pub fn check_write(op: &str, target: &Tensor, value: &Tensor) -> Result<()> {
+    if NUMBER.get() == 0 {
+        return Ok(());
+    }
+    let [to, from] = [target, value].map(Found::of);
+    if to.batched && to.outside && (to.differentiated || from.differentiated) {
+        let write = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
+        return Err(Error::autodiff(format!(
+            "{write}: a branch that runs for all examples of a batch writes into a tensor from outside of \
+             it, which has a derivative; return the new value from the branch, or write into a clone()"
+        )));
+    }
+    Ok(())
 }
 
 /// What matters of an input.

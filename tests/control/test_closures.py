@@ -372,22 +372,48 @@ def test_the_first_call_is_a_program() -> None:
     assert "where" in str(wg.make_graph(wg.grad(f))(tensor(1.0)))
 
 
-def test_writes_within_a_branch_are_seen_by_what_follows() -> None:
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "mul_": lambda h, x: h.mul_(2),
+    "add_": lambda h, x: h.add_(x),
+    "sin_": lambda h, x: h.sin_(),
+    "setitem": lambda h, x: h.__setitem__(1, x),
+    "copy_": lambda h, x: h.copy_(h.flip(0)),
+    "index_add_": lambda h, x: h.index_add_(0, wg.tensor([1]), x.reshape(1)),
+    "a view": lambda h, x: h[0].mul_(5),
+}
+
+
+def writing(how: str, make: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A branch that writes into what `make` makes of a tensor from outside, and reads that tensor, too."""
+
     def f(x: Any, w: Any) -> Any:
-        z = x * w
+        h = wg.stack([x * w, w * w * x])
 
         def branch() -> Any:
-            first = z * 1
-            z.mul_(3)
-            return first + z
+            own = make(h)
+            WRITES[how](own, x)
+            return own.sum() + h.sum()
 
-        return wg.cond(x > 0, branch, lambda: z * 0)
+        return wg.cond(x > 0, branch, lambda: h.sum())
 
-    w = tensor(2.0)
-    each = lambda w: wg.vmap(lambda x: f(x, w))(X)
-    # The other branch sees what the first one wrote.
-    assert array(each(w)).tolist() == [16.0, 0.0, 4.0]
-    assert wg.grad(lambda w: each(w).sum())(w).item() == 10.0
+    return f
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_a_branch_writes_into_what_it_made(how: str) -> None:
+    f, w = writing(how, wg.clone), tensor([3.0, 3.0, 3.0])
+    for slope in (wg.grad(f), wg.grad(f, 1), wg.grad(wg.grad(f, 1), 1)):
+        assert_near(wg.vmap(slope)(X, w), [slope(x, y).item() for x, y in zip(X, w)], 1e-12)
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_a_branch_writes_into_no_tensor_from_outside_that_has_a_derivative(how: str) -> None:
+    f, w = writing(how, lambda h: h), tensor([3.0, 3.0, 3.0])
+    with pytest.raises(RuntimeError, match="writes into a tensor from outside of it"):
+        wg.vmap(wg.grad(f))(X, w)
+    # Nothing has one: all examples are written, and the other branch sees it.
+    alone = [f(wg.tensor(abs(x.item()), dtype=F64), y).item() for x, y in zip(X, w)]
+    assert_near(wg.vmap(f)(X.abs(), w), alone, 1e-12)
 
 
 def test_an_error_ends_the_branch() -> None:

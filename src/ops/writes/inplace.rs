@@ -13,7 +13,7 @@
 //! the memory as `Donated` ([`write_over`]).
 
 use crate::bind::{self, bind_into};
-use crate::interp::{self, eval, is_grad_enabled};
+use crate::interp::{self, branch, eval, is_grad_enabled};
 use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::compare::Select;
@@ -46,6 +46,7 @@ pub fn shielding<T>(target: &Tensor, f: impl FnOnce() -> T) -> T {
 /// Checks that `value` can be stored in a tensor of this shape and of the dtype of `target`. Returns it in
 /// that dtype, without the history on tapes that are not recording.
 fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<Tensor> {
+    branch::check_write(op, target, &value)?;
     if value.shape() != *shape {
         return Err(Error::shape(format!(
             "{op}_: the result has shape {} and does not fit into the tensor of shape {shape}",
