@@ -77,18 +77,23 @@ pub fn bind_into<O: Operation>(op: &O, inputs: &[&Array], out: &[&Array], writer
 }
 
 /// Runs `op` where [`look`] `found` that it may mean more than its kernel: on the outermost tape alone, or as
-/// the innermost interpreter of this thread understands it, with inputs as a branch has them. On complex
-/// inputs it is that of their parts.
+/// the innermost interpreter of this thread understands it; in a branch, on what has entered that.
 fn bind_traced<Y: Outputs>(op: Op, inputs: &[&Tensor], arrays: &[&Array], found: Option<Needs>) -> Result<Y> {
+    if let Some(entered) = branch::entered(inputs)? {
+        return bind_current(op, &entered.iter().collect::<SmallVec<[&Tensor; 4]>>());
+    }
     if let Some(needs) = found
         && let Some(at) = interp::outermost()
         && tape::records(at, &op)
     {
         return tape::record(at, op, inputs, arrays, needs);
     }
-    let entered = branch::entered(inputs)?;
-    let within: SmallVec<[&Tensor; 4]> = entered.iter().flatten().collect();
-    let inputs = if entered.is_some() { within.as_slice() } else { inputs };
+    bind_current(op, inputs)
+}
+
+/// Runs `op` as the innermost interpreter of this thread understands it. On complex inputs it is that of
+/// their parts.
+fn bind_current<Y: Outputs>(op: Op, inputs: &[&Tensor]) -> Result<Y> {
     if inputs.iter().any(|x| x.dtype().is_complex())
         && let Some(out) = op.lower(inputs)?
     {

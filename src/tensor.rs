@@ -243,11 +243,7 @@ impl Tensor {
 
     /// This tensor without its outer levels, as far as `peel` holds for the tag of each.
     pub fn peeled(&self, peel: impl Fn(Tag) -> bool) -> Tensor {
-        let mut at = self;
-        while let Some(traced) = at.traced().filter(|traced| peel(traced.tag)) {
-            at = traced.inner();
-        }
-        at.clone()
+        self.levels().take_while(|traced| peel(traced.tag)).last().map_or(self, |t| t.inner()).clone()
     }
 
     /// The node that made this tensor, if it is recorded.
@@ -256,6 +252,18 @@ impl Tensor {
             Payload::Taped { node, index, .. } => Some(Edge { node: node.node().clone(), index: *index }),
             _ => None,
         }
+    }
+
+    /// What interpreters attached to this tensor, outermost first.
+    pub fn levels(&self) -> impl Iterator<Item = &Arc<Traced>> {
+        std::iter::successors(self.traced(), |traced| traced.inner().traced())
+    }
+
+    /// Whether something differentiates it, at any level.
+    pub fn is_differentiated(&self) -> bool {
+        use Payload::{Dual, Staged, Taped};
+        self.levels()
+            .any(|t| matches!(t.payload, Taped { .. } | Staged { .. } | Dual { tangent: Some(_), .. }))
     }
 
     /// The node of [`Tensor::edge`], without a reference of its own.
@@ -286,14 +294,7 @@ impl Tensor {
 
     /// Whether this was donated, or is a history over what was.
     pub fn is_donated(&self) -> bool {
-        let mut at = self;
-        while let Some(traced) = at.traced() {
-            if traced.tag == DONATED_TAG {
-                return true;
-            }
-            at = traced.inner();
-        }
-        false
+        self.levels().any(|t| matches!(t.payload, Payload::Donated { .. }))
     }
 
     /// The concrete array, or an error that says which transform hides it.

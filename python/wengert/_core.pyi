@@ -1851,8 +1851,8 @@ def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, redu
     """Binary cross-entropy of logits."""
 def _begin_script() -> Any:
     """Begins to write down what this thread runs."""
-def _branch_operand(taken: Any, x: Any) -> Any:
-    """An operand of the branch that runs, which counts where `taken` holds: with a derivative there alone."""
+def _branch_operand(x: Any) -> Any:
+    """An operand of the branch that runs: `x`, with a derivative where the branch is taken."""
 def _bundle(tensors: Any) -> Any:
     """Copies of these tensors, the outputs of one entry of the tape, whose hooks see all their gradients."""
 def _checkpoint(function: Any, args: Any, kwargs: Any = None) -> Any:
@@ -1960,7 +1960,7 @@ def _gradients(params: Any) -> Any:
 def _gru_cell(gates: Any, hidden: Any, weight: Any, bias: Any) -> Any:
     """A step of a GRU, from the product of its input and its state."""
 def _in_branch(taken: Any, function: Any) -> Any:
-    """Calls a function as a branch that counts where `taken` holds: what it reads from outside has a derivative there alone."""
+    """Calls a function as a branch that is taken where `taken` holds: what it reads from outside has a derivative there alone."""
 def _in_transform() -> Any:
     """Whether a call is inside of a transform."""
 def _inv(x: Any) -> Any:

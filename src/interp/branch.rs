@@ -1,13 +1,13 @@
-//! Branches that run for all examples of a batch, of which each counts for some (`cond` under `vmap`).
+//! Branches that run for all examples of a batch, each of which takes one of them (`cond` under `vmap`).
 //!
-//! What a branch reads from outside has a derivative only where the branch is taken: a derivative that is not
-//! finite is no less so times 0, but one that is not asked for is 0 in all orders. So the first operation of
-//! a branch that meets a tensor from outside puts `where(taken, x, x.detach())` in its place. Batched values
-//! know in which branch they were made. All others are the same for all examples: they enter as they meet a
-//! batched one, and before that as what some example takes, or none.
+//! What a branch reads from outside has a derivative only where the branch is taken: 0 times a derivative
+//! that is not finite is NaN, but that of a constant is 0 in all orders. So the first operation of a branch
+//! that reads a tensor from outside puts `where(taken, x, x.detach())` in its place: the tensor *enters*.
+//! Batched values know in which branch they were made. All others are the same for all examples: one enters
+//! for each example when an operation also reads a batched value; before that, `any` example decides for all.
 
 use crate::arguments::logic::Logic;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interp::{self, Tag};
 use crate::process::on_drop::OnDrop;
 use crate::tensor::{Payload, Tensor};
@@ -24,17 +24,24 @@ pub type Number = u64;
 const SHARED: usize = 4096;
 
 /// A branch that runs.
-#[derive(Clone)]
 pub struct Branch {
     number: Number,
-    /// Where it counts, and whether it does so for any example, the same for all.
+    /// The examples for which it is taken.
     taken: Tensor,
+    /// Whether it is taken for any example: the same for all of them.
     any: Tensor,
-    /// The innermost level of that.
-    level: Tag,
-    /// What has entered, by its address (for all examples by the next one), which it keeps: as it was, and as
-    /// it is in the branch.
-    known: FxHashMap<usize, (Tensor, Tensor)>,
+    /// The innermost interpreter of `taken`, if it differs between examples.
+    level: Option<Tag>,
+    /// What has entered: the address of a tensor and whether `any` decided, that tensor, and what it became.
+    known: FxHashMap<(usize, bool), (Tensor, Tensor)>,
+}
+
+impl Clone for Branch {
+    /// The same branch, into which nothing has entered.
+    fn clone(&self) -> Branch {
+        let (taken, any) = (self.taken.clone(), self.any.clone());
+        Branch { taken, any, known: FxHashMap::default(), ..*self }
+    }
 }
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -52,35 +59,22 @@ pub fn number() -> Number {
     NUMBER.get()
 }
 
-/// Runs `f` as a branch that counts where `taken` holds, and the branch around it counts.
+/// Runs `f` as a branch that is taken where `taken` holds and the branch around it is taken.
 pub fn within<T>(taken: Tensor, f: impl FnOnce() -> T) -> Result<T> {
     let taken = match running() {
         Some(around) => around.taken.logical(&taken, Logic::And)?,
         None => taken,
     };
-    let Some(level) = taken.traced().map(|t| t.tag) else { return Ok(f()) };
-    let mut all = &taken;
-    while let Some(traced) = all.traced() {
-        all = traced.inner();
-    }
-    let any = all.any(None, false)?;
+    let level = taken.traced().map(|t| t.tag);
+    let any = taken.peeled(|_| true).any(None, false)?;
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     let _ended = resume(Some(Branch { number, taken, any, level, known: FxHashMap::default() }));
     Ok(f())
 }
 
-/// The innermost branch, into which nothing has entered.
+/// The innermost branch that this thread runs.
 pub fn running() -> Option<Branch> {
-    if NUMBER.get() == 0 {
-        return None;
-    }
-    let empty = |branch: &Branch| Branch {
-        known: FxHashMap::default(),
-        taken: branch.taken.clone(),
-        any: branch.any.clone(),
-        ..*branch
-    };
-    RUNNING.with_borrow(|running| running.as_ref().map(empty))
+    if NUMBER.get() == 0 { None } else { RUNNING.with_borrow(Option::clone) }
 }
 
 /// Goes on with a branch, or with none, until the guard is dropped.
@@ -94,15 +88,12 @@ pub fn resume(branch: Option<Branch>) -> OnDrop<impl FnMut()> {
     })
 }
 
-/// An operand of a branch that counts where `taken` holds: with a derivative where the one that runs counts.
-pub fn operand(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
-    match running() {
-        Some(branch) => enter(&branch.taken, x),
-        None => enter(taken, x),
-    }
+/// An operand of the branch that runs: `x`, with a derivative where the branch is taken.
+pub fn operand(x: &Tensor) -> Result<Tensor> {
+    running().map_or_else(|| Ok(x.clone()), |branch| enter(&branch.taken, x))
 }
 
-/// `x` with a derivative where `taken` holds alone.
+/// `x`, with a derivative where `taken` holds.
 fn enter(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
     let before = ENTERING.replace(true);
     let _restored = OnDrop(|| ENTERING.set(before));
@@ -125,84 +116,52 @@ pub fn entered(inputs: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
 
 #[cold]
 fn entering(inputs: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
-    let found: SmallVec<[Found; 4]> = inputs.iter().map(|x| Found::of(x)).collect();
-    if !found.iter().any(|x| x.differentiated) {
+    let is_number = |x: &Tensor| x.dtype().is_float() || x.dtype().is_complex();
+    let is_differentiated = |x: &Tensor| is_number(x) && x.is_differentiated();
+    let Some(branch) = running().filter(|_| inputs.iter().any(|x| is_differentiated(x))) else {
         return Ok(None);
-    }
-    let Some(Branch { taken, any, level, .. }) = running() else { return Ok(None) };
-    let flag = if found.iter().any(|x| x.batched) { taken } else { any };
-    let enters = |(x, found): (&&Tensor, &Found)| {
-        let is_near = x.numel() <= SHARED && x.device() == flag.device();
-        found.differentiated && if found.batched { found.outside } else { is_near }
     };
-    if !inputs.iter().zip(&found).any(enters) || !interp::current().contains(level) {
+    let for_any = !inputs.iter().any(|x| is_batched(x));
+    let flag = if for_any { branch.any } else { branch.taken };
+    let enters = |x: &Tensor| {
+        let is_near = x.numel() <= SHARED && x.device() == flag.device();
+        is_differentiated(x) && if is_batched(x) { is_outside(x) } else { is_near }
+    };
+    let is_here = branch.level.is_none_or(|level| interp::current().contains(level));
+    if !is_here || !inputs.iter().any(|x| enters(x)) {
         return Ok(None);
     }
-    let mut entered = SmallVec::new();
-    for pair in inputs.iter().zip(&found) {
-        entered.push(if enters(pair) { known(&flag, pair.0)? } else { (*pair.0).clone() });
-    }
-    Ok(Some(entered))
+    let entered = |x: &&Tensor| if enters(x) { known(&flag, for_any, x) } else { Ok((*x).clone()) };
+    inputs.iter().map(entered).collect::<Result<_>>().map(Some)
 }
 
 /// [`enter`], once for each tensor and flag.
-fn known(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let address = x.traced().map_or(0, |t| Arc::as_ptr(t) as usize) + usize::from(taken.traced().is_none());
-    let found = RUNNING.with_borrow(|branch| Some(branch.as_ref()?.known.get(&address)?.1.clone()));
+fn known(flag: &Tensor, for_any: bool, x: &Tensor) -> Result<Tensor> {
+    let key = (x.traced().map_or(0, |t| Arc::as_ptr(t) as usize), for_any);
+    let found = RUNNING.with_borrow(|branch| Some(branch.as_ref()?.known.get(&key)?.1.clone()));
     if let Some(found) = found {
         return Ok(found);
     }
-    let new = enter(taken, x)?;
+    let new = enter(flag, x)?;
     let pair = (x.clone(), new.clone());
-    drop(RUNNING.with_borrow_mut(|branch| branch.as_mut()?.known.insert(address, pair)));
+    drop(RUNNING.with_borrow_mut(|branch| branch.as_mut()?.known.insert(key, pair)));
     Ok(new)
 }
 
-/// Checks that `value` may be written into `target`: not where that is from outside of the branch and one of
-/// them has a derivative, for the value is written for all examples, and its derivative for some.
-pub fn check_write(op: &str, target: &Tensor, value: &Tensor) -> Result<()> {
-    if NUMBER.get() == 0 {
-        return Ok(());
-    }
-    let [to, from] = [target, value].map(Found::of);
-    if to.batched && to.outside && (to.differentiated || from.differentiated) {
-        let write = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
-        return Err(Error::autodiff(format!(
-            "{write}: a branch that runs for all examples of a batch writes into a tensor from outside of \
-             it, which has a derivative; return the new value from the branch, or write into a clone()"
-        )));
-    }
-    Ok(())
+/// The branches in which the levels of a batched value were made.
+fn numbers(x: &Tensor) -> impl Iterator<Item = Number> {
+    x.levels().filter_map(|traced| match traced.payload {
+        Payload::Batched { branch, .. } => Some(branch),
+        _ => None,
+    })
 }
 
-/// What matters of an input.
-struct Found {
-    /// Whether it may differ between examples.
-    batched: bool,
-    /// Whether it was made outside of the branch.
-    outside: bool,
-    /// Whether something differentiates it, at any level.
-    differentiated: bool,
+/// Whether a value may differ between examples.
+fn is_batched(x: &Tensor) -> bool {
+    numbers(x).next().is_some()
 }
 
-impl Found {
-    fn of(x: &Tensor) -> Found {
-        let mut found = Found { batched: false, outside: false, differentiated: false };
-        let is_number = x.dtype().is_float() || x.dtype().is_complex();
-        let mut at = x;
-        while let Some(traced) = at.traced() {
-            match &traced.payload {
-                Payload::Taped { .. } | Payload::Staged { .. } | Payload::Dual { tangent: Some(_), .. } => {
-                    found.differentiated |= is_number;
-                }
-                Payload::Batched { branch, .. } => {
-                    found.batched = true;
-                    found.outside |= *branch < NUMBER.get();
-                }
-                Payload::Dual { .. } | Payload::Donated { .. } => {}
-            }
-            at = traced.inner();
-        }
-        found
-    }
+/// Whether a value that may differ between examples was made outside of the branch that runs, if one does.
+pub fn is_outside(x: &Tensor) -> bool {
+    numbers(x).any(|number| number < NUMBER.get())
 }

@@ -407,11 +407,11 @@ def test_a_branch_writes_into_what_it_made(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", WRITES)
-def test_a_branch_writes_into_no_tensor_from_outside_that_has_a_derivative(how: str) -> None:
+def test_a_branch_writes_into_no_tensor_from_outside_that_is_differentiated(how: str) -> None:
     f, w = writing(how, lambda h: h), tensor([3.0, 3.0, 3.0])
-    with pytest.raises(RuntimeError, match="writes into a tensor from outside of it"):
+    with pytest.raises(RuntimeError, match="writes into a differentiated tensor from outside of it"):
         wg.vmap(wg.grad(f))(X, w)
-    # Nothing has one: all examples are written, and the other branch sees it.
+    # Where nothing is, all examples are written, and the other branch sees it.
     alone = [f(wg.tensor(abs(x.item()), dtype=F64), y).item() for x, y in zip(X, w)]
     assert_near(wg.vmap(f)(X.abs(), w), alone, 1e-12)
 

@@ -57,6 +57,12 @@ def apply(step: Step, x: wg.Tensor, name: str) -> wg.Tensor:
             total = wg.psum(x.tanh(), name)
             first = wg.axis_index(name) == 0
             return wg.cond(first, lambda x, total: x * total, lambda x, total: x.sin(), x, total)
+        case "read":
+            # Not finite on others than the first member, which alone takes it; nothing is an operand.
+            total = wg.psum(x.tanh(), name)
+            index = wg.axis_index(name)
+            z = 1 - 2 * index.to(x.dtype) + x.sin() / 4
+            return wg.cond(index == 0, lambda: (z.log() + total).softmax(-1), lambda: x.cos() * total)
         case "written":
             rows = wg.all_gather(x, name)
             rows *= 2
@@ -124,7 +130,19 @@ def pairs(draw: st.DrawFn, count: int) -> list[tuple[int, int]]:
 
 
 LOCAL = ("sin", "scaled", "turned", "product")
-PLAIN = ("psum", "pmean", "pmax", "pmin", "psum_scatter", "centred", "branch", "written", "loop", "scan")
+PLAIN = (
+    "psum",
+    "pmean",
+    "pmax",
+    "pmin",
+    "psum_scatter",
+    "centred",
+    "branch",
+    "read",
+    "written",
+    "loop",
+    "scan",
+)
 TILED = ("all_gather_tiled", "all_to_all_tiled")
 ALONG = ("all_gather", "psum_scatter_tiled", "all_to_all")
 

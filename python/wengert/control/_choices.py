@@ -1,6 +1,5 @@
 """What decides: predicates and indices, and values chosen by them where the examples of a batch differ."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -112,16 +111,15 @@ def _read(kind: Callable[[Any], Any], x: Tensor) -> Any:
 
 
 def taken(flag: Tensor, function: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """Calls a function that counts only where the flag holds: elsewhere what it is given, and what it reads
-    besides, has no derivative, as one that is not finite may not become 0 in all orders.
+    """Calls a branch that is taken where the flag holds. Elsewhere the operands, and what it reads besides,
+    have no derivative: 0 times one that is not finite would be NaN.
     """
-    return _core._in_branch(flag, lambda: function(*tree_map(functools.partial(_enter, flag), tuple(args))))
+    return _core._in_branch(flag, lambda: function(*tree_map(_operand, tuple(args))))
 
 
-def _enter(flag: Tensor, x: Any) -> Any:
-    if not isinstance(x, Tensor) or (not x.dtype.is_floating_point and not x.dtype.is_complex):
-        return x
-    return _core._branch_operand(flag, x)
+def _operand(x: Any) -> Any:
+    is_number = isinstance(x, Tensor) and (x.dtype.is_floating_point or x.dtype.is_complex)
+    return _core._branch_operand(x) if is_number else x
 
 
 def chosen(flag: Tensor, first: Tensor, second: Tensor) -> Tensor:

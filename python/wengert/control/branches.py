@@ -51,7 +51,7 @@ def cond(
     Args:
         pred: a bool, or a bool tensor of shape (). Where it differs between the examples of a `vmap`, both
             functions run for all examples, and each example gets its own result: neither may raise, or
-            write into a tensor from outside that has a derivative. So it is with any tensor where
+            write in place into a differentiated tensor from outside. So it is with any tensor where
             processes have a named axis, for it may differ between them. What is not taken has no effect on
             values and gradients, also where it is not finite.
         true_fun, false_fun: functions of the operands that return a tensor, or a tree of tensors; `true_fn`

@@ -122,12 +122,6 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
 
 /// Whether the history of `t` includes a tape that is recording.
 pub fn is_recorded(t: &Tensor) -> bool {
-    let mut at = t;
-    while let Some(traced) = at.traced() {
-        if matches!(traced.payload, Payload::Taped { .. }) && traced.tag >= interp::grad_threshold() {
-            return true;
-        }
-        at = traced.inner();
-    }
-    false
+    let threshold = interp::grad_threshold();
+    t.levels().any(|t| matches!(t.payload, Payload::Taped { .. }) && t.tag >= threshold)
 }

@@ -13,7 +13,7 @@
 //! the memory as `Donated` ([`write_over`]).
 
 use crate::bind::{self, bind_into};
-use crate::interp::{self, branch, eval, is_grad_enabled};
+use crate::interp::{self, eval, is_grad_enabled};
 use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::compare::Select;
@@ -28,7 +28,7 @@ use crate::ops::writes::donated::{Donated, donating};
 use crate::ops::writes::history::{self, Keep};
 use crate::ops::writes::rows::{PutRows, Rows};
 use crate::ops::writes::writable::{
-    self, check_leaf, check_outside_inference, check_writable, shared_elements,
+    self, check_branch, check_leaf, check_outside_inference, check_writable, shared_elements,
 };
 use crate::tape::saving;
 use crate::tensor::{Payload, over_memory};
@@ -46,7 +46,7 @@ pub fn shielding<T>(target: &Tensor, f: impl FnOnce() -> T) -> T {
 /// Checks that `value` can be stored in a tensor of this shape and of the dtype of `target`. Returns it in
 /// that dtype, without the history on tapes that are not recording.
 fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<Tensor> {
-    branch::check_write(op, target, &value)?;
+    check_branch(op, target, &value)?;
     if value.shape() != *shape {
         return Err(Error::shape(format!(
             "{op}_: the result has shape {} and does not fit into the tensor of shape {shape}",

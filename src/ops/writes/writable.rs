@@ -1,7 +1,7 @@
 //! Checks of what may be written in place, and their errors: leaves while recording, elements that share
 //! memory, memory of inference mode outside of it. Read next: `src/ops/writes/inplace.rs`.
 
-use crate::interp::is_grad_enabled;
+use crate::interp::{branch, is_grad_enabled};
 use crate::op::Op;
 use crate::ops::prelude::*;
 use crate::watch::absent;
@@ -27,8 +27,22 @@ pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Raises in a branch that runs for all examples of a batch, for a target from outside of it, if that or
+/// `value` is differentiated: all examples are written, but the derivative is that of those that take it.
+pub fn check_branch(op: &str, target: &Tensor, value: &Tensor) -> Result<()> {
+    if !branch::is_outside(target) || !(target.is_differentiated() || value.is_differentiated()) {
+        return Ok(());
+    }
+    Err(Error::autodiff(format!(
+        "{}: a branch that runs for all examples of a batch writes into a differentiated tensor from outside \
+         of it, of shape {}; write into a clone() of it, and return that",
+        written(op),
+        target.shape()
+    )))
+}
+
 /// How a message names the write of an operation.
-fn written(op: &str) -> String {
+pub fn written(op: &str) -> String {
     if op == "setitem" { "x[...] = value".into() } else { format!("{op}_") }
 }
 

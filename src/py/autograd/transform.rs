@@ -97,17 +97,17 @@ functions! {
     _replaces_values() -> bool = !interp::is_plain() && interp::replaces_values();
 }
 
-/// Calls a function as a branch that counts where `taken` holds: what it reads from outside has a derivative
-/// there alone.
+/// Calls a function as a branch that is taken where `taken` holds: what it reads from outside has a
+/// derivative there alone.
 #[pyfunction]
 fn _in_branch<'py>(taken: Tensor, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     branch::within(taken, || function.call0())?
 }
 
-/// An operand of the branch that runs, which counts where `taken` holds: with a derivative there alone.
+/// An operand of the branch that runs: `x`, with a derivative where the branch is taken.
 #[pyfunction]
-fn _branch_operand(taken: Tensor, x: Tensor) -> Result<Tensor> {
-    branch::operand(&taken, &x)
+fn _branch_operand(x: Tensor) -> Result<Tensor> {
+    branch::operand(&x)
 }
 
 thread_local! {

@@ -92,16 +92,7 @@ impl Watch {
 /// Whether something differentiates this tensor, at any level.
 #[pyfunction]
 fn _is_differentiated(tensor: Tensor) -> bool {
-    let mut at = &tensor;
-    while let Some(traced) = at.traced() {
-        match &traced.payload {
-            Payload::Taped { .. } | Payload::Staged { .. } | Payload::Dual { tangent: Some(_), .. } => {
-                return true;
-            }
-            Payload::Dual { .. } | Payload::Batched { .. } | Payload::Donated { .. } => at = traced.inner(),
-        }
-    }
-    false
+    tensor.is_differentiated()
 }
 
 /// Makes `tensor` stand for `result`, which a custom function wrote into its memory.

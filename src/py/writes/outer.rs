@@ -4,6 +4,7 @@
 //! the transform in which it was allocated ([`crate::array::buffer::Buffer::born`]).
 
 use crate::interp::{ROOT_TAG, Tag};
+use crate::ops::writes::writable::written;
 use crate::py::prelude::*;
 use crate::py::tensor::view::numbers;
 use crate::tape::saving;
@@ -61,7 +62,7 @@ pub fn foreign_leaf(t: &Tensor) -> Error {
 
 #[cold]
 fn outside(op: &str, old: &Tensor, payload: &Payload) -> Error {
-    let name = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
+    let name = written(op);
     let what = match payload {
         Payload::Batched { value, axis, .. } => format!(
             "vmap was written with a value that differs between the {} examples, and has room for one; it \
