@@ -77,12 +77,10 @@ pub fn bind_into<O: Operation>(op: &O, inputs: &[&Array], out: &[&Array], writer
 }
 
 /// Runs `op` where [`look`] `found` that it may mean more than its kernel: on the outermost tape alone, or as
-/// the innermost interpreter of this thread understands it; in a branch, on what has entered that.
+/// the innermost interpreter of this thread understands it.
 fn bind_traced<Y: Outputs>(op: Op, inputs: &[&Tensor], arrays: &[&Array], found: Option<Needs>) -> Result<Y> {
-    if let Some(entered) = branch::entered(inputs)? {
-        return bind_current(op, &entered.iter().collect::<SmallVec<[&Tensor; 4]>>());
-    }
     if let Some(needs) = found
+        && branch::id() == 0
         && let Some(at) = interp::outermost()
         && tape::records(at, &op)
     {
@@ -102,8 +100,19 @@ fn bind_current<Y: Outputs>(op: Op, inputs: &[&Tensor]) -> Result<Y> {
     Y::from_list(interp::with_current(|at| bind_at(at, &op, inputs))?)
 }
 
-/// Runs `op` as the interpreter `at` understands it.
+/// Runs `op` as the interpreter `at` understands it; in a branch, on masked inputs.
 pub fn bind_at(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
+    match branch::masked(at, op, inputs)? {
+        Some(masked) => {
+            let inputs: SmallVec<[&Tensor; 4]> = masked.inputs.iter().collect();
+            masked.results(process(at, op, &inputs)?)
+        }
+        None => process(at, op, inputs),
+    }
+}
+
+/// Runs `op` at the innermost interpreter from `at` on that any input belongs to.
+fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let mut at = at;
     loop {
         let concerned = match at.kind {

@@ -75,7 +75,7 @@ pub enum Payload {
         /// Where in `value` the batch axis is.
         axis: usize,
         /// The branch that it was made in.
-        branch: branch::Number,
+        branch: branch::BranchId,
     },
     /// Written down: what is at `var` of a list of operations.
     Staged {

@@ -1852,7 +1852,9 @@ def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, redu
 def _begin_script() -> Any:
     """Begins to write down what this thread runs."""
 def _branch_operand(x: Any) -> Any:
-    """An operand of the branch that runs: `x`, with a derivative where the branch is taken."""
+    """An operand of the branch that runs: a copy of `x`, as two objects, to see whether one is written."""
+def _branch_taken() -> Any:
+    """The examples that take the branch that runs; None where none does."""
 def _bundle(tensors: Any) -> Any:
     """Copies of these tensors, the outputs of one entry of the tape, whose hooks see all their gradients."""
 def _checkpoint(function: Any, args: Any, kwargs: Any = None) -> Any:

@@ -210,7 +210,7 @@ impl Region {
         let collect = Arc::new(Collect { region: self.clone(), values: Mutex::new(Vec::new()) });
         let _chain = interp::enter(self.chain.clone());
         let _recording = interp::recording_from(self.grad_threshold);
-        let _branch = branch::resume(self.branch.clone());
+        let _branch = branch::resume(self.branch.as_ref().map(Branch::fresh));
         let _random = random::replay(self.random);
         {
             let _hook = saving::with_saved_hook(collect.clone());
@@ -240,8 +240,8 @@ pub fn checkpoint<T>(
         running: AtomicBool::new(true),
     });
     let out = {
-        // What enters the branch around it enters again, as in the rerun.
-        let _branch = branch::resume(region.branch.clone());
+        // What the branch around it has masked is masked again, as in the rerun.
+        let _branch = branch::resume(region.branch.as_ref().map(Branch::fresh));
         let _hook = saving::with_saved_hook(Arc::new(Forward(region.clone())));
         forward()
     };

@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::finished::FinishedTape;
 use crate::autodiff::seeds;
-use crate::interp::{Interp, InterpGuard, Kind, Randomness, batch, branch, dual};
+use crate::interp::{Interp, InterpGuard, Kind, Randomness, batch, dual};
 use crate::op::Batched;
 
 /// The backward pass of a function at a point; it can run with any cotangents, any number of times.
@@ -136,11 +136,8 @@ pub fn vmap<F>(
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
 {
-    let operands: Vec<Tensor> = {
-        // A branch around it made none of them: they enter it where it reads them.
-        let _outside = branch::resume(None);
-        inputs.iter().zip(in_axes).map(|(x, axis)| batch::wrap(&level, x.clone(), *axis)).collect()
-    };
+    let operands: Vec<Tensor> =
+        inputs.iter().zip(in_axes).map(|(x, axis)| batch::wrap(&level, x.clone(), *axis)).collect();
     let outputs = f(&operands)?;
     drop(guard);
     outputs.iter().map(|y| batch::unwrap(&level, &unwrap_to_level(y, &level))).collect()

@@ -1,6 +1,6 @@
 //! Batching: runs the operation once for the whole batch.
 
-use super::branch;
+use super::branch::{self, BranchId};
 use super::prelude::*;
 use crate::op::Batched;
 use crate::tensor::Aval;
@@ -18,7 +18,9 @@ pub fn process(at: &Arc<Interp>, size: usize, op: &Op, inputs: &[&Tensor]) -> Re
         let _guard = interp::enter(at.below().clone());
         op.batch(&operands, size).map_err(|e| e.context(&format!("vmap of {}", op.name())))?
     };
-    outputs.into_iter().map(|(y, axis)| checked(op, size, y, axis).map(|y| wrap(at, y, axis))).collect()
+    let branch = branch::of_results(op, inputs, at.tag);
+    let wrapped = |(y, axis)| Ok(wrap_in(branch, at, checked(op, size, y, axis)?, axis));
+    outputs.into_iter().map(wrapped).collect()
 }
 
 /// What a batching rule returned, if it has the batch where the rule says: what runs on it trusts that.
@@ -43,10 +45,15 @@ pub fn batched(at: &Interp, x: &Tensor) -> Batched {
 
 /// A value of `at` whose batch runs along `axis`; without one it is the same for the whole batch.
 pub fn wrap(at: &Interp, value: Tensor, axis: Option<usize>) -> Tensor {
+    wrap_in(branch::id(), at, value, axis)
+}
+
+/// [`wrap`] for a value of this branch.
+fn wrap_in(branch: BranchId, at: &Interp, value: Tensor, axis: Option<usize>) -> Tensor {
     let Some(axis) = axis else { return value };
     let outer = value.aval();
     let aval = Aval { shape: outer.shape.removed(axis), ..outer };
-    let payload = Payload::Batched { value, axis, branch: branch::number() };
+    let payload = Payload::Batched { value, axis, branch };
     Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload }))
 }
 

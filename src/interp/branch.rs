@@ -2,166 +2,276 @@
 //!
 //! What a branch reads from outside has a derivative only where the branch is taken: 0 times a derivative
 //! that is not finite is NaN, but that of a constant is 0 in all orders. So the first operation of a branch
-//! that reads a tensor from outside puts `where(taken, x, x.detach())` in its place: the tensor *enters*.
-//! Batched values know in which branch they were made. All others are the same for all examples: one enters
-//! for each example when an operation also reads a batched value; before that, `any` example decides for all.
+//! that reads a tensor from outside masks it: it reads `where(taken, x, x.detach())` in its place. Batched
+//! values know in which branch they were made. All others are the same for all examples: they are masked for
+//! each example when an operation also reads a batched value; before that, for all, by whether any takes it.
+//! A matrix that a product reads, and a large tensor, is not copied for each example. Instead what the
+//! operation reads besides is 1 where the branch is not taken, and its results are masked.
+//!
+//! A view of a tensor from outside is from outside as well, and so stays a view of it. Transforms that begin
+//! in the branch are not masked: their values are masked below them, so `grad` in a branch is what it is.
+//! Nothing from outside is written (`check_outside` in `src/ops/writes/writable.rs`): all examples would be.
 
 use crate::arguments::logic::Logic;
+use crate::array::Array;
+use crate::array::buffer;
 use crate::error::Result;
-use crate::interp::{self, Tag};
+use crate::interp::{self, Interp, Tag};
+use crate::op::{Class, Op};
 use crate::process::on_drop::OnDrop;
-use crate::tensor::{Payload, Tensor};
+use crate::tape::saving;
+use crate::tensor::{Payload, Tensor, Tensors, Traced};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which branch a value was made in; 0 outside of all. Larger is younger.
-pub type Number = u64;
+/// Identity of a branch; 0 outside of all. It is a tag: levels that began before the branch have smaller
+/// ones, those that begin in it larger ones.
+pub type BranchId = Tag;
 
-/// A tensor of more elements stays the same for all examples, for each would have its own copy.
+/// Elements of the largest tensor that is copied for each example, unless elementwise operations read it,
+/// whose results are as large.
 const SHARED: usize = 4096;
 
 /// A branch that runs.
 pub struct Branch {
-    number: Number,
+    id: BranchId,
     /// The examples for which it is taken.
     taken: Tensor,
     /// Whether it is taken for any example: the same for all of them.
     any: Tensor,
     /// The innermost interpreter of `taken`, if it differs between examples.
     level: Option<Tag>,
-    /// What has entered: the address of a tensor and whether `any` decided, that tensor, and what it became.
-    known: FxHashMap<(usize, bool), (Tensor, Tensor)>,
+    /// What is read in place of a tensor; see [`mask_once`].
+    masked: FxHashMap<Key, (Tensor, Tensor)>,
 }
 
-impl Clone for Branch {
-    /// The same branch, into which nothing has entered.
-    fn clone(&self) -> Branch {
+/// The address of a traced tensor, and whether `any` masks it.
+type Key = (usize, bool);
+
+impl Branch {
+    /// The same branch before it has read anything.
+    pub fn fresh(&self) -> Branch {
         let (taken, any) = (self.taken.clone(), self.any.clone());
-        Branch { taken, any, known: FxHashMap::default(), ..*self }
+        Branch { taken, any, masked: FxHashMap::default(), ..*self }
     }
 }
 
-static NUMBERS: AtomicU64 = AtomicU64::new(1);
-
 thread_local! {
     static RUNNING: RefCell<Option<Branch>> = const { RefCell::new(None) };
-    static NUMBER: Cell<Number> = const { Cell::new(0) };
-    /// Whether something enters at the moment.
-    static ENTERING: Cell<bool> = const { Cell::new(false) };
+    /// The identity of `RUNNING`, which every operation asks for.
+    static ID: Cell<BranchId> = const { Cell::new(0) };
+    /// Whether this thread masks a tensor at the moment.
+    static MASKING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The innermost branch that this thread runs; 0 if there is none.
 #[inline]
-pub fn number() -> Number {
-    NUMBER.get()
+pub fn id() -> BranchId {
+    ID.get()
 }
 
 /// Runs `f` as a branch that is taken where `taken` holds and the branch around it is taken.
 pub fn within<T>(taken: Tensor, f: impl FnOnce() -> T) -> Result<T> {
-    let taken = match running() {
-        Some(around) => around.taken.logical(&taken, Logic::And)?,
+    let taken = match self::taken() {
+        Some(around) => around.logical(&taken, Logic::And)?,
         None => taken,
     };
     let level = taken.traced().map(|t| t.tag);
     let any = taken.peeled(|_| true).any(None, false)?;
-    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    let _ended = resume(Some(Branch { number, taken, any, level, known: FxHashMap::default() }));
+    let _ended =
+        resume(Some(Branch { id: interp::new_tag(), taken, any, level, masked: FxHashMap::default() }));
     Ok(f())
 }
 
-/// The innermost branch that this thread runs.
+/// The innermost branch that this thread runs, to [`resume`] it.
 pub fn running() -> Option<Branch> {
-    if NUMBER.get() == 0 { None } else { RUNNING.with_borrow(Option::clone) }
+    if id() == 0 { None } else { RUNNING.with_borrow(|running| running.as_ref().map(Branch::fresh)) }
 }
 
-/// Goes on with a branch, or with none, until the guard is dropped.
+/// Runs this branch again, or none, until the guard is dropped.
 pub fn resume(branch: Option<Branch>) -> OnDrop<impl FnMut()> {
-    NUMBER.set(branch.as_ref().map_or(0, |branch| branch.number));
+    let id_of = |branch: &Option<Branch>| branch.as_ref().map_or(0, |branch| branch.id);
+    ID.set(id_of(&branch));
+    let born = buffer::enter_transform(ID.get());
     let mut before = RUNNING.replace(branch);
     OnDrop(move || {
-        NUMBER.set(before.as_ref().map_or(0, |branch| branch.number));
+        buffer::leave_transform(born);
+        ID.set(id_of(&before));
         // Tensors are dropped when nobody looks at it.
         drop(RUNNING.replace(before.take()));
     })
 }
 
-/// An operand of the branch that runs: `x`, with a derivative where the branch is taken.
+/// The examples that take the branch that runs, and those around it.
+pub fn taken() -> Option<Tensor> {
+    running().map(|branch| branch.taken)
+}
+
+/// An operand of the branch that runs: a copy of `x`, which the branch may write into.
 pub fn operand(x: &Tensor) -> Result<Tensor> {
-    running().map_or_else(|| Ok(x.clone()), |branch| enter(&branch.taken, x))
+    match running() {
+        Some(branch) if is_number(x) && is_batched(x) => mask(&branch.taken, x),
+        _ => x.copied(),
+    }
 }
 
 /// `x`, with a derivative where `taken` holds.
-fn enter(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let before = ENTERING.replace(true);
-    let _restored = OnDrop(|| ENTERING.set(before));
+fn mask(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let before = MASKING.replace(true);
+    let _restored = OnDrop(|| MASKING.set(before));
     taken.select(x, &x.detach())
 }
 
-/// Forgets what has entered, since memory is written.
+/// Forgets what is read in place of tensors, whose memory is written.
 #[inline]
 pub fn forget() {
-    if NUMBER.get() != 0 {
-        drop(RUNNING.with_borrow_mut(|running| Some(std::mem::take(&mut running.as_mut()?.known))));
+    if id() != 0 {
+        drop(RUNNING.with_borrow_mut(|running| Some(std::mem::take(&mut running.as_mut()?.masked))));
     }
 }
 
-/// The inputs of an operation as the branch that runs has them; `None` if they are these, as elsewhere.
+/// An operation of a branch, masked.
+pub struct Masked {
+    /// Its inputs.
+    pub inputs: SmallVec<[Tensor; 4]>,
+    /// The examples in which its results have a derivative, if it reads a tensor that has no mask.
+    taken: Option<Tensor>,
+}
+
+impl Masked {
+    /// The results of the operation.
+    pub fn results(&self, results: Tensors) -> Result<Tensors> {
+        let Some(taken) = &self.taken else { return Ok(results) };
+        results.into_iter().map(|y| if is_number(&y) { mask(taken, &y) } else { Ok(y) }).collect()
+    }
+}
+
+/// The operation `op`, which runs at the interpreter `at`, masked where the branch that runs reads from
+/// outside; `None` if it does not.
 #[inline]
-pub fn entered(inputs: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
-    if NUMBER.get() == 0 || ENTERING.get() { Ok(None) } else { entering(inputs) }
+pub fn masked(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Option<Masked>> {
+    if id() == 0 || MASKING.get() { Ok(None) } else { mask_all(at, op, inputs) }
 }
 
 #[cold]
-fn entering(inputs: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
-    let is_number = |x: &Tensor| x.dtype().is_float() || x.dtype().is_complex();
+fn mask_all(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Option<Masked>> {
     let is_differentiated = |x: &Tensor| is_number(x) && x.is_differentiated();
-    let Some(branch) = running().filter(|_| inputs.iter().any(|x| is_differentiated(x))) else {
-        return Ok(None);
-    };
-    let for_any = !inputs.iter().any(|x| is_batched(x));
-    let flag = if for_any { branch.any } else { branch.taken };
-    let enters = |x: &Tensor| {
-        let is_near = x.numel() <= SHARED && x.device() == flag.device();
-        is_differentiated(x) && if is_batched(x) { is_outside(x) } else { is_near }
-    };
-    let is_here = branch.level.is_none_or(|level| interp::current().contains(level));
-    if !is_here || !inputs.iter().any(|x| enters(x)) {
+    // A level that began in the branch gives the operation its meaning, and masks what it reads below itself.
+    let is_above = |x: &&Tensor| x.traced().is_some_and(|t| t.tag > id());
+    if is_view(op) || inputs.iter().any(is_above) || !inputs.iter().any(|x| is_differentiated(x)) {
         return Ok(None);
     }
-    let entered = |x: &&Tensor| if enters(x) { known(&flag, for_any, x) } else { Ok((*x).clone()) };
-    inputs.iter().map(entered).collect::<Result<_>>().map(Some)
+    let Some(branch) = running() else { return Ok(None) };
+    // At the levels below that of the flag, where nobody knows which examples these are, all is masked.
+    if branch.level.is_some_and(|level| !at.contains(level)) {
+        return Ok(None);
+    }
+    let for_any = !inputs.iter().any(|x| is_batched(x));
+    let flag = if for_any { branch.any } else { branch.taken };
+    let is_shared = |x: &Tensor| !for_any && !is_batched(x) && is_differentiated(x) && stays_shared(op, x);
+    let is_masked = |x: &Tensor| {
+        let is_read = if is_batched(x) { is_from_before(x) } else { x.device() == flag.device() };
+        is_differentiated(x) && is_read && !is_shared(x)
+    };
+    let shares = inputs.iter().any(|x| is_shared(x));
+    if !shares && !inputs.iter().any(|x| is_masked(x)) {
+        return Ok(None);
+    }
+    let input = |x: &&Tensor| {
+        let x = if is_masked(x) { mask_once(&flag, for_any, x)? } else { (*x).clone() };
+        if shares && is_number(&x) && is_batched(&x) { one_elsewhere(&flag, &x) } else { Ok(x) }
+    };
+    let inputs = inputs.iter().map(input).collect::<Result<_>>()?;
+    Ok(Some(Masked { inputs, taken: shares.then_some(flag) }))
 }
 
-/// [`enter`], once for each tensor and flag.
-fn known(flag: &Tensor, for_any: bool, x: &Tensor) -> Result<Tensor> {
+/// `x` where `taken` holds, and elsewhere 1, of which functions are finite.
+fn one_elsewhere(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let before = MASKING.replace(true);
+    let _restored = OnDrop(|| MASKING.set(before));
+    taken.select(x, 1.0)
+}
+
+/// [`mask`], once for each tensor and flag. The tensor is kept, so that no other one has its address.
+fn mask_once(flag: &Tensor, for_any: bool, x: &Tensor) -> Result<Tensor> {
     let key = (x.traced().map_or(0, |t| Arc::as_ptr(t) as usize), for_any);
-    let found = RUNNING.with_borrow(|branch| Some(branch.as_ref()?.known.get(&key)?.1.clone()));
+    let found = RUNNING.with_borrow(|branch| Some(branch.as_ref()?.masked.get(&key)?.1.clone()));
     if let Some(found) = found {
         return Ok(found);
     }
-    let new = enter(flag, x)?;
+    let new = mask(flag, x)?;
     let pair = (x.clone(), new.clone());
-    drop(RUNNING.with_borrow_mut(|branch| branch.as_mut()?.known.insert(key, pair)));
+    drop(RUNNING.with_borrow_mut(|branch| branch.as_mut()?.masked.insert(key, pair)));
     Ok(new)
 }
 
-/// The branches in which the levels of a batched value were made.
-fn numbers(x: &Tensor) -> impl Iterator<Item = Number> {
-    x.levels().filter_map(|traced| match traced.payload {
+/// Whether `op` reads `x`, which all examples share, as it is, and its results are masked. For products that
+/// is as good, since they are linear in each operand; others may be singular at `x`.
+fn stays_shared(op: &Op, x: &Tensor) -> bool {
+    match op.class() {
+        Class::Elementwise => false,
+        Class::Bilinear => true,
+        _ => matches!(op, Op::Affine(_) | Op::ConvBias(_)) || x.numel() > SHARED,
+    }
+}
+
+/// Whether a tensor has derivatives.
+fn is_number(x: &Tensor) -> bool {
+    x.dtype().is_float() || x.dtype().is_complex()
+}
+
+/// Whether the result of an operation may be a view of its operand.
+fn is_view(op: &Op) -> bool {
+    use Op::{AsStrided, Bitcast, Diagonal, Expand, Permute, Reshape, Slice, ViewAsComplex, ViewAsReal};
+    matches!(
+        op,
+        AsStrided(_)
+            | Bitcast(_)
+            | Diagonal(_)
+            | Expand(_)
+            | Permute(_)
+            | Reshape(_)
+            | Slice(_)
+            | ViewAsComplex(_)
+            | ViewAsReal(_)
+    )
+}
+
+/// The branch that a batched value is of: that which `traced` was made in.
+fn made_in(traced: &Traced) -> Option<BranchId> {
+    match traced.payload {
         Payload::Batched { branch, .. } => Some(branch),
         _ => None,
-    })
+    }
+}
+
+/// The branch that the results of `op` are made in, at the level `tag`: a view is where its operand is.
+pub fn of_results(op: &Op, inputs: &[&Tensor], tag: Tag) -> BranchId {
+    let of_view = || inputs.iter().filter_map(|x| made_in(x.owned_by(tag)?)).min();
+    if id() != 0 && is_view(op) { of_view().unwrap_or(id()) } else { id() }
 }
 
 /// Whether a value may differ between examples.
 fn is_batched(x: &Tensor) -> bool {
-    numbers(x).next().is_some()
+    x.levels().any(|traced| made_in(traced).is_some())
 }
 
-/// Whether a value that may differ between examples was made outside of the branch that runs, if one does.
+/// Whether a value that may differ between examples was made before the branch that runs.
+fn is_from_before(x: &Tensor) -> bool {
+    x.levels().any(|traced| made_in(traced).is_some_and(|branch| branch < id()))
+}
+
+/// Whether a branch runs, and this tensor is from outside of it.
 pub fn is_outside(x: &Tensor) -> bool {
-    numbers(x).any(|number| number < NUMBER.get())
+    if id() == 0 || x.traced().is_some_and(|t| t.tag > id()) {
+        return false;
+    }
+    if is_batched(x) { is_from_before(x) } else { saving::bottom(x).is_some_and(is_old) }
+}
+
+/// Whether a branch runs, and this memory is older.
+pub fn is_old(memory: &Array) -> bool {
+    memory.buffer().born() < id()
 }

@@ -11,15 +11,16 @@ pub mod branch;
 pub mod dual;
 pub mod eval;
 mod prelude;
+mod randomness;
 pub mod staged;
 pub mod tape;
 
 pub use autocast::{autocast_of, autocasting, below_autocast, eligible, enter_autocast, leave_autocast};
+pub use randomness::{Randomness, batches};
 
 use crate::array::buffer;
 use crate::array::dtype::DType;
 use crate::process::on_drop::OnDrop;
-use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -52,34 +53,6 @@ pub enum Kind {
     Autocast(Option<DType>),
 }
 
-/// What drawing random numbers means inside a batch.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Randomness {
-    /// It is an error: nothing says whether the examples should share them.
-    Error,
-    /// All examples get the same numbers.
-    Same,
-    /// Each example gets numbers of its own.
-    Different,
-}
-
-impl Randomness {
-    /// The one of this name, or that which is an error.
-    pub fn named(name: &str) -> Randomness {
-        let named = |randomness: &Randomness| randomness.name() == name;
-        [Randomness::Same, Randomness::Different].into_iter().find(named).unwrap_or(Randomness::Error)
-    }
-
-    /// The name that users give it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Randomness::Error => "error",
-            Randomness::Same => "same",
-            Randomness::Different => "different",
-        }
-    }
-}
-
 /// One link of the chain.
 pub struct Interp {
     /// What it does.
@@ -100,6 +73,11 @@ static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {
     let eval = Arc::new(Interp { kind: Kind::Eval, tag: 0, parent: None, plain: true });
     Arc::new(Interp { kind: Kind::Tape { ambient: true }, tag: ROOT_TAG, parent: Some(eval), plain: true })
 });
+
+/// A tag that is larger than all before it.
+pub fn new_tag() -> Tag {
+    TAGS.fetch_add(1, Ordering::Relaxed)
+}
 
 /// Makes the outermost interpreter, if nobody has yet.
 pub fn force_root() {
@@ -144,7 +122,7 @@ thread_local! {
 impl Interp {
     /// A new interpreter on top of `parent`.
     pub fn above(parent: &Arc<Interp>, kind: Kind) -> Arc<Interp> {
-        Interp::tagged(TAGS.fetch_add(1, Ordering::Relaxed), parent, kind)
+        Interp::tagged(new_tag(), parent, kind)
     }
 
     /// This interpreter, with its tag, on top of another chain.
@@ -177,15 +155,6 @@ impl Interp {
     pub fn contains(self: &Arc<Self>, tag: Tag) -> bool {
         self.chain().any(|at| at.tag == tag)
     }
-}
-
-/// The batches that this thread is in, innermost first, with what random numbers mean in each.
-pub fn batches() -> SmallVec<[(Arc<Interp>, usize, Randomness); 2]> {
-    let batch = |at: &Arc<Interp>| match at.kind {
-        Kind::Batch { size, randomness } => Some((at.clone(), size, randomness)),
-        _ => None,
-    };
-    current().chain().filter_map(batch).collect()
 }
 
 /// The innermost interpreter of this thread.

@@ -10,7 +10,7 @@ from wengert._core import Tensor
 from wengert.autograd.function import Function, VmapInfo
 from wengert.tree import tree_map
 
-__all__ = ["anywhere", "chosen", "position", "taken", "truth"]
+__all__ = ["anywhere", "chosen", "goes_on", "position", "run_branch", "truth"]
 
 _SIGNED = (_core.int8, _core.int16, _core.int32, _core.int64)
 _UNSIGNED = (_core.uint8, _core.uint16, _core.uint32, _core.uint64)
@@ -45,6 +45,14 @@ def anywhere(flag: bool | Tensor) -> bool:
     return flag if isinstance(flag, bool) else bool(_Anywhere.apply(flag, []))
 
 
+def goes_on(flag: bool | Tensor) -> bool:
+    """Whether a condition holds for any example that takes the branch around the loop: what others have there
+    need not let it end.
+    """
+    around = _core._branch_taken()
+    return anywhere(flag if around is None or flag is False else around & flag)
+
+
 def _is_batched(x: Tensor) -> bool:
     """Whether the value may differ between the examples of a batch."""
     seen: list[bool] = []
@@ -60,7 +68,7 @@ def _described(x: Any) -> str:
 
 def truth(name: str, what: str, flag: Any, read: bool = True) -> bool | Tensor:
     """A predicate as a truth value of Python, or as a tensor where the examples of a batch differ, or where
-    it is not to be read.
+    it is not to be read since processes may differ.
 
     Raises:
         TypeError: it is neither a bool nor a bool tensor of shape ().
@@ -100,7 +108,7 @@ def position(name: str, what: str, index: Any, read: bool = True) -> int | Tenso
 
 
 def _read(kind: Callable[[Any], Any], x: Tensor) -> Any:
-    """The value of a tensor of the right dtype and shape; only that of a batch cannot be read."""
+    """The value of a tensor, or the tensor where its value differs between examples."""
     if _core._is_staging() and _is_batched(x):
         # To try would end the program that is written down.
         return x
@@ -110,16 +118,28 @@ def _read(kind: Callable[[Any], Any], x: Tensor) -> Any:
         return x
 
 
-def taken(flag: Tensor, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+def run_branch(flag: Tensor, function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """Calls a branch that is taken where the flag holds. Elsewhere the operands, and what it reads besides,
     have no derivative: 0 times one that is not finite would be NaN.
+
+    The branch may write into its operands, which are copies. One that it returns as it was is no copy.
     """
-    return _core._in_branch(flag, lambda: function(*tree_map(_operand, tuple(args))))
+    copies: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
+    def operand(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        copy, made = _core._branch_operand(x)
+        copies[id(copy)] = x, copy, made
+        return copy
 
-def _operand(x: Any) -> Any:
-    is_number = isinstance(x, Tensor) and (x.dtype.is_floating_point or x.dtype.is_complex)
-    return _core._branch_operand(x) if is_number else x
+    def result(y: Any) -> Any:
+        given, copy, made = copies.get(id(y), (y, y, y))
+        is_written = copy is not made and (copy._version or not _core._is_same(copy, made))
+        return y if is_written else given
+
+    call = lambda: tree_map(result, function(*tree_map(operand, tuple(args))))
+    return _core._in_branch(flag, call)
 
 
 def chosen(flag: Tensor, first: Tensor, second: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 
 from wengert._core import Tensor
 from wengert.control._carry import alike
-from wengert.control._choices import chosen, position, taken, truth
+from wengert.control._choices import chosen, position, run_branch, truth
 from wengert.control._spelling import also, noted
 from wengert.transforms._flat import check_function, leaves_of
 from wengert.transforms.axes import has_ranks
@@ -51,8 +51,8 @@ def cond(
     Args:
         pred: a bool, or a bool tensor of shape (). Where it differs between the examples of a `vmap`, both
             functions run for all examples, and each example gets its own result: neither may raise, or
-            write in place into a differentiated tensor from outside. So it is with any tensor where
-            processes have a named axis, for it may differ between them. What is not taken has no effect on
+            write in place into a tensor from outside; operands are copies. So it is with any tensor inside
+            `distributed.axis`, for it may differ between processes. What is not taken has no effect on
             values and gradients, also where it is not finite.
         true_fun, false_fun: functions of the operands that return a tensor, or a tree of tensors; `true_fn`
             and `false_fn` are their names in PyTorch. They may use tensors from outside.
@@ -88,7 +88,7 @@ def cond(
     if isinstance(flag, bool):
         return _of_one("cond", true_fun if flag else false_fun, args)
     with noted("cond", args, "operands"):
-        results = [taken(flag, true_fun, args), taken(~flag, false_fun, args)]
+        results = [run_branch(flag, true_fun, args), run_branch(~flag, false_fun, args)]
     (first, second), structure = alike("cond", results, ["the true branch", "the false branch"])
     return tree_unflatten(structure, [chosen(flag, x, y) for x, y in zip(first, second)])
 
@@ -134,7 +134,7 @@ def switch(
     if isinstance(at, int) or not last:
         return _of_one("switch", functions[min(max(at, 0), last) if last else 0], operands)
     flags = [at <= 0, *(at == i for i in range(1, last)), at >= last]
-    results = [taken(flag, function, operands) for flag, function in zip(flags, functions)]
+    results = [run_branch(flag, function, operands) for flag, function in zip(flags, functions)]
     made, structure = alike("switch", results, [f"branch {i}" for i in range(len(functions))])
     leaves = made[last]
     for flag, branch in zip(flags[-2::-1], made[-2::-1]):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 from wengert import _core
 from wengert._core import Tensor
 from wengert.control._carry import Carry, Leaves, settled
-from wengert.control._choices import anywhere, chosen, position, taken, truth
+from wengert.control._choices import chosen, goes_on, position, run_branch, truth
 from wengert.control._spelling import also, noted
 from wengert.transforms._flat import check_count, check_function
 
@@ -104,10 +104,10 @@ def _while(carry: Carry, test: Callable[[Any], Any], body: Callable[[Any], Any])
         if running is not None or isinstance(flag, Tensor):
             running = flag if running is None else running & flag  # type: ignore[assignment]
             assert running is not None
-            if not anywhere(running):
+            if not goes_on(running):
                 return leaves
-            new = taken(running, body, [value])
-        elif not flag:
+            new = run_branch(running, body, [value])
+        elif not goes_on(flag):
             return leaves
         else:
             new = body(value)
@@ -193,9 +193,9 @@ def _for_each(carry: Carry, first: Any, last: Any, dtype: Any, body: Callable[[A
     leaves, done = carry.leaves, 0
     if isinstance(first, int):
         first = _core.tensor(first, dtype=dtype, device="cpu")
-    while anywhere(running := first + done < last):
+    while goes_on(running := first + done < last):
         # An example that is done sees its last index, which is in range.
         at = (first + done).minimum(last - 1)
-        leaves = _kept(running, carry.check(taken(running, body, [at, carry.tree(leaves)])), leaves)
+        leaves = _kept(running, carry.check(run_branch(running, body, [at, carry.tree(leaves)])), leaves)
         done += 1
     return leaves

@@ -20,7 +20,7 @@ pub use transpose::transpose;
 
 use crate::autodiff::{accumulate, transform};
 use crate::bind::bind_at;
-use crate::interp::{self, Interp, Kind, branch, staged};
+use crate::interp::{self, Interp, Kind, staged};
 use crate::op::Op;
 use crate::ops::prelude::*;
 use crate::tape::host_ref::Holder;
@@ -71,9 +71,7 @@ pub fn call(rule: Arc<dyn CustomRule>, inputs: &[Tensor]) -> Result<Tensors> {
     }
     let current = interp::current();
     let custom = Custom { rule, hidden: false, autocast: interp::autocast_of(&current) };
-    let given: SmallVec<[&Tensor; 4]> = inputs.iter().collect();
-    let entered = branch::entered(&given)?;
-    let refs: SmallVec<[&Tensor; 4]> = entered.as_deref().unwrap_or(inputs).iter().collect();
+    let refs: SmallVec<[&Tensor; 4]> = inputs.iter().collect();
     let _calling = calls::begin(custom.rule.name(), current.clone());
     bind_at(&current, &custom.into(), &refs)
 }

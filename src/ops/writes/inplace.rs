@@ -28,7 +28,7 @@ use crate::ops::writes::donated::{Donated, donating};
 use crate::ops::writes::history::{self, Keep};
 use crate::ops::writes::rows::{PutRows, Rows};
 use crate::ops::writes::writable::{
-    self, check_branch, check_leaf, check_outside_inference, check_writable, shared_elements,
+    self, check_leaf, check_memory, check_outside, check_writable, shared_elements,
 };
 use crate::tape::saving;
 use crate::tensor::{Payload, over_memory};
@@ -46,7 +46,7 @@ pub fn shielding<T>(target: &Tensor, f: impl FnOnce() -> T) -> T {
 /// Checks that `value` can be stored in a tensor of this shape and of the dtype of `target`. Returns it in
 /// that dtype, without the history on tapes that are not recording.
 fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<Tensor> {
-    check_branch(op, target, &value)?;
+    check_outside(op, target)?;
     if value.shape() != *shape {
         return Err(Error::shape(format!(
             "{op}_: the result has shape {} and does not fit into the tensor of shape {shape}",
@@ -287,7 +287,7 @@ pub fn fill_where(op: &str, target: &Tensor, mask: &Tensor, value: &Tensor) -> R
 
 /// Writes `target`, which is all or a part of `memory`, through strides and bumps the version.
 pub fn store(op: &str, memory: &Array, target: &Array, new: &Array) -> Result<()> {
-    check_outside_inference(op, memory)?;
+    check_memory(op, memory)?;
     check_writable(op, target)?;
     bind_into(&Contiguous, &[new], &[target], op)
 }

@@ -27,18 +27,19 @@ pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Raises in a branch that runs for all examples of a batch, for a target from outside of it, if that or
-/// `value` is differentiated: all examples are written, but the derivative is that of those that take it.
-pub fn check_branch(op: &str, target: &Tensor, value: &Tensor) -> Result<()> {
-    if !branch::is_outside(target) || !(target.is_differentiated() || value.is_differentiated()) {
-        return Ok(());
-    }
-    Err(Error::autodiff(format!(
-        "{}: a branch that runs for all examples of a batch writes into a differentiated tensor from outside \
-         of it, of shape {}; write into a clone() of it, and return that",
-        written(op),
-        target.shape()
-    )))
+/// Raises in a branch that runs for all examples of a batch, for a target from outside of it: a write would
+/// be one for all examples, also for those that do not take the branch.
+pub fn check_outside(op: &str, target: &Tensor) -> Result<()> {
+    if branch::is_outside(target) { Err(outside(op, &target.shape())) } else { Ok(()) }
+}
+
+#[cold]
+fn outside(op: &str, shape: &Shape) -> Error {
+    let name = written(op);
+    Error::autodiff(format!(
+        "{name}: a branch whose condition differs between examples writes into a tensor of shape {shape} \
+         from outside of it, which would be written for all examples; write into a clone() and return that"
+    ))
 }
 
 /// How a message names the write of an operation.
@@ -91,11 +92,14 @@ pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
     if memory.overlaps_itself() && !absent::is_absent(memory) {
         return Err(shared_elements(op, &memory.shape()));
     }
-    check_outside_inference(op, memory)
+    check_memory(op, memory)
 }
 
-/// Raises for memory that was made in inference mode, outside of it.
-pub fn check_outside_inference(op: &str, memory: &Array) -> Result<()> {
+/// Raises for memory that was made in inference mode, outside of it, and for that of [`check_outside`].
+pub fn check_memory(op: &str, memory: &Array) -> Result<()> {
+    if branch::is_old(memory) {
+        return Err(outside(op, &memory.shape()));
+    }
     if !memory.buffer().is_inference() || crate::array::buffer::inference() {
         return Ok(());
     }

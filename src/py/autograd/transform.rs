@@ -104,10 +104,17 @@ fn _in_branch<'py>(taken: Tensor, function: &Bound<'py, PyAny>) -> PyResult<Boun
     branch::within(taken, || function.call0())?
 }
 
-/// An operand of the branch that runs: `x`, with a derivative where the branch is taken.
+/// The examples that take the branch that runs; None where none does.
 #[pyfunction]
-fn _branch_operand(x: Tensor) -> Result<Tensor> {
-    branch::operand(&x)
+fn _branch_taken() -> Option<Tensor> {
+    branch::taken()
+}
+
+/// An operand of the branch that runs: a copy of `x`, as two objects, to see whether one is written.
+#[pyfunction]
+fn _branch_operand(x: Tensor) -> Result<(Tensor, Tensor)> {
+    let copy = branch::operand(&x)?;
+    Ok((copy.clone(), copy))
 }
 
 thread_local! {
@@ -193,7 +200,7 @@ fn _without_autocast<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 
 exports! {
     classes: PyPullback, PyLinear;
-    functions: _linearize, _vjp, _jvp, _vmap, _replaces_values, _in_branch, _branch_operand,
+    functions: _linearize, _vjp, _jvp, _vmap, _replaces_values, _in_branch, _branch_operand, _branch_taken,
         _autocast_enter, _autocast_exit, _autocast_around, _without_autocast, is_autocast_enabled,
         get_autocast_dtype
 }
