@@ -1,6 +1,7 @@
 """`scan` and `map`: values, derivatives, what backward keeps, and how often it runs a step again."""
 
 import functools
+import gc
 import math
 from typing import Any
 
@@ -378,6 +379,33 @@ def test_bytes_are_those_of_one_example() -> None:
     RUNS[0] = 0
     wg.vmap(wg.grad(lambda c: f(c, 24)))(wg.ones(5, dtype=F64))
     assert RUNS[0] == evaluations(10, 3)
+
+
+@pytest.mark.parametrize("save", ["residuals", "carries", 8, 16])
+def test_nothing_waits_for_the_collector_of_cycles(save: Any) -> None:
+    def step(c: Any, y: Any, w: Any) -> Any:
+        c = wg.cond(y > 0.3, lambda: (c * y).sin(), lambda: c * w)
+        return c, c * y
+
+    def f(w: Any) -> Any:
+        each = lambda x: wg.scan(lambda c, y: step(c, y, w), w, wg.stack([w, x, x]), save=save)
+        last, ys = wg.vmap(each)(wg.tensor([0.7, -0.6], dtype=F64))
+        return (last * ys.sum(1)).sum()
+
+    w = wg.tensor(0.45, dtype=F64)
+    for g in (f, wg.grad(f), wg.hessian(f), wg.jacfwd(wg.jacfwd(f)), lambda w: 0 * f(w)):
+        want = g(w).item()
+        gc.collect()
+        gc.disable()
+        try:
+            before = wg.memory.live_bytes()
+            assert g(w).item() == want
+            assert wg.memory.live_bytes() == before
+        finally:
+            gc.enable()
+        jitted = wg.jit(g)
+        assert [jitted(w).item(), jitted(w).item()] == [want, want]
+        assert (jitted.traces, jitted.why()) == (1, [])
 
 
 def test_random_numbers_are_the_same_again() -> None:

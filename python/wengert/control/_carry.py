@@ -1,14 +1,14 @@
 """Trees that must stay of one kind: what a loop carries from step to step, and the results of branches."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from wengert import _core
 from wengert._core import ShapeError, Tensor
 from wengert.transforms._flat import leaves_of
 from wengert.tree import TreeDef, tree_flatten, tree_structure, tree_unflatten
 
-__all__ = ["Carry", "alike", "compare", "leaves_like", "settled"]
+__all__ = ["Carry", "Kind", "alike", "compare", "kind_of", "leaves_like", "settled"]
 
 Leaves = list[Tensor]
 _NUMBERS = (int, float, complex)
@@ -24,12 +24,28 @@ def _is_number(x: Any) -> bool:
     return type(x) in _NUMBERS
 
 
-def _fits(number: Any, x: Tensor) -> bool:
-    """Whether a number takes the dtype of `x` without a loss."""
-    return _core.result_type(x, number) == x.dtype
+def _fits(number: Any, dtype: Any) -> bool:
+    """Whether a number takes this dtype without a loss."""
+    return _core.result_type(_core.zeros((), dtype=dtype), number) == dtype
 
 
-def leaves_like(tree: Any, like: Leaves, name: str, what: str) -> tuple[Leaves, TreeDef]:
+class Kind(NamedTuple):
+    """What tensors of one kind have in common: no values, and no history, which may hold a step of the loop,
+    and that this.
+    """
+
+    dtype: Any
+    shape: Any
+    device: Any
+    ndim: int
+    is_gpu: bool
+
+
+def kind_of(x: Tensor) -> Kind:
+    return Kind(x.dtype, x.shape, x.device, x.ndim, x.is_gpu)
+
+
+def leaves_like(tree: Any, like: Sequence[Tensor | Kind], name: str, what: str) -> tuple[Leaves, TreeDef]:
     """The leaves and the structure of a tree; numbers in it take the dtypes of the tensors `like`.
 
     Raises:
@@ -43,7 +59,7 @@ def leaves_like(tree: Any, like: Leaves, name: str, what: str) -> tuple[Leaves, 
     if len(leaves) == len(like):
         leaves = [
             _core.tensor(x, dtype=y.dtype, device=y.device)
-            if _is_number(x) and not y.ndim and _fits(x, y)
+            if _is_number(x) and not y.ndim and _fits(x, y.dtype)
             else x
             for x, y in zip(leaves, like)
         ]
@@ -53,7 +69,7 @@ def leaves_like(tree: Any, like: Leaves, name: str, what: str) -> tuple[Leaves, 
 def compare(
     name: str,
     leaves: Leaves,
-    like: Leaves,
+    like: Sequence[Tensor | Kind],
     structure: TreeDef,
     found: TreeDef,
     words: tuple[str, str, str, str],
@@ -115,7 +131,7 @@ class Carry:
         again = False
         for i, number in self.numbers.items() if found == self.structure else ():
             x, y = leaves[i], self.leaves[i]
-            if (x.dtype, x.is_gpu) == (y.dtype, y.is_gpu) or x.ndim or not _fits(number, x):
+            if (x.dtype, x.is_gpu) == (y.dtype, y.is_gpu) or x.ndim or not _fits(number, x.dtype):
                 continue
             # After its first change a number only becomes wider, so this ends.
             if i not in self.changed or _core.promote_types(x.dtype, y.dtype) == x.dtype != y.dtype:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from wengert import _core
 from wengert._core import ShapeError, Tensor
-from wengert.control._carry import Carry, Leaves, compare, leaves_like, settled
+from wengert.control._carry import Carry, Kind, Leaves, compare, kind_of, leaves_like, settled
 from wengert.control._revolve import DEPTH, chain
 from wengert.control._spelling import also
 from wengert.transforms._flat import check_count, check_function, leaves_of
@@ -72,15 +72,16 @@ class _Results:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.first: Leaves | None = None
+        self.first: list[Kind] | None = None
         self.structure: TreeDef | None = None
 
     def check(self, y: Any) -> Leaves:
         """The leaves of the result of a step."""
         what = "the result of a step"
         if self.first is None or self.structure is None:
-            self.first, self.structure = leaves_of(y, self.name, what)
-            return self.first
+            leaves, self.structure = leaves_of(y, self.name, what)
+            self.first = [kind_of(x) for x in leaves]
+            return leaves
         leaves, found = leaves_like(y, self.first, self.name, what)
         hint = "all steps return one structure, with equal shapes and dtypes"
         words = ("the result of the first step", "is", "that of another", hint)
