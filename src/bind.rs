@@ -12,6 +12,7 @@ use crate::interp::eval::{self, New};
 use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, branch, dual, staged, tape};
 use crate::op::{Needs, Op, Operation, Outputs};
 use crate::ops::custom;
+use crate::ops::writes::writable;
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor, Tensors, donated};
 use crate::watch::debug::{self, Modes};
@@ -68,6 +69,7 @@ pub fn bind<O: Operation>(op: O, inputs: &[&Tensor]) -> Result<O::Out> {
 /// Runs `op` on arrays and writes its outputs into `out`, memory that exists: the way of every write in
 /// place. `writer` names the write in later errors about this memory.
 pub fn bind_into<O: Operation>(op: &O, inputs: &[&Array], out: &[&Array], writer: &str) -> Result<()> {
+    out.iter().try_for_each(|memory| writable::check_age(writer, memory))?;
     out.iter().copied().try_for_each(saving::before_write)?;
     branch::forget();
     eval::run(op, inputs, out, debug::modes())?;

@@ -1861,6 +1861,8 @@ def _checkpoint(function: Any, args: Any, kwargs: Any = None) -> Any:
     """Calls `function(*args, **kwargs)` without keeping what its operations save; backward runs it again."""
 def _cholesky(x: Any) -> Any:
     """The lower triangular factor of symmetric positive definite matrices."""
+def _choose(flag: Any, x: Any, y: Any) -> Any:
+    """`x` where `flag` holds, `y` elsewhere, recorded whether or not recording is on."""
 def _clear_gradients(params: Any, set_to_none: Any) -> Any:
     """Forgets the gradients of `params`, or puts zeros in their place."""
 def _collective(x: Any, kind: Any, at: Any, members: Any) -> Any:

@@ -14,13 +14,14 @@
 
 use crate::arguments::logic::Logic;
 use crate::array::Array;
-use crate::array::buffer;
+use crate::array::buffer::{self, Device};
 use crate::error::Result;
 use crate::interp::{self, Interp, Tag};
 use crate::op::{Class, Op};
 use crate::process::on_drop::OnDrop;
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor, Tensors, Traced};
+use crate::watch::debug::{self, Modes};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -111,17 +112,37 @@ pub fn taken() -> Option<Tensor> {
 
 /// An operand of the branch that runs: a copy of `x`, which the branch may write into.
 pub fn operand(x: &Tensor) -> Result<Tensor> {
-    match running() {
-        Some(branch) if is_number(x) && is_batched(x) => mask(&branch.taken, x),
-        _ => x.copied(),
+    let Some(branch) = running().filter(|_| is_number(x) && is_batched(x)) else {
+        return interp::with_grad(|| x.copied());
+    };
+    let masked = mask(&branch.taken, x)?;
+    if known(&branch.taken)?.is_some() { masked.copied() } else { Ok(masked) }
+}
+
+/// `x`, with a derivative where `taken` holds, whether or not recording is on: the branch may turn it on.
+fn mask(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
+    if let Some(holds) = known(taken)? {
+        return Ok(if holds { x.clone() } else { x.detach() });
+    }
+    let before = MASKING.replace(true);
+    let _restored = OnDrop(|| MASKING.set(before));
+    choose(taken, x, &x.detach())
+}
+
+/// What a flag is where that can be read for nothing, and the next run would not depend on it.
+fn known(flag: &Tensor) -> Result<Option<bool>> {
+    match flag {
+        Tensor::Array(flag) if flag.device() == Device::Cpu && !debug::modes().has(Modes::SCRIPT) => {
+            Ok(Some(flag.item()? != 0.0))
+        }
+        _ => Ok(None),
     }
 }
 
-/// `x`, with a derivative where `taken` holds.
-fn mask(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let before = MASKING.replace(true);
-    let _restored = OnDrop(|| MASKING.set(before));
-    taken.select(x, &x.detach())
+/// `x` where `flag` holds, `y` elsewhere, with their histories, whether or not recording is on: as a branch
+/// that runs alone returns what it is.
+pub fn choose(flag: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    interp::with_grad(|| flag.select(x, y))
 }
 
 /// Forgets what is read in place of tensors, whose memory is written.

@@ -220,7 +220,7 @@ SITUATIONS: Situations = {
     "a branch that is no function": (
         lambda: wg.cond(True, X, wg.cos, X),  # type: ignore[call-overload]
         TypeError,
-        "cond: a function expected, got Tensor",
+        "cond: a function as true_fun expected, got Tensor",
     ),
     "operands in both ways": (
         lambda: wg.cond(True, wg.sin, wg.cos, X, operands=(X,)),  # type: ignore[call-overload]

@@ -153,6 +153,19 @@ def test_a_loop_in_a_branch_ends_with_those_that_take_it() -> None:
     assert array(wg.jit(wg.vmap(f, (0, None)))(X, p)).tolist() == array(got).tolist()
 
 
+def test_a_loop_in_a_branch_that_nobody_takes_ends_and_has_its_dtype() -> None:
+    forms: list[Callable[[Any], Any]] = [
+        lambda x: wg.fori_loop(0, 10**9, lambda i, s: s + x, 0.0),
+        lambda x: wg.fori_loop(0, wg.tensor(10**9), lambda i, s: s + x, 0),
+        lambda x: wg.while_loop(lambda s: s < 1e300, lambda s: s + x, 0.0),
+        lambda x: wg.while_loop(lambda s: True, lambda s: s + x, 0.0),
+    ]
+    for form in forms:
+        f = lambda x, form=form: wg.cond(x > 9, lambda: form(x), lambda: x * 2)
+        assert array(wg.vmap(f)(X)).tolist() == [4.0, -2.0, 1.0]
+        assert array(wg.vmap(wg.grad(f))(X)).tolist() == [2.0, 2.0, 2.0]
+
+
 def test_a_branch_changes_the_variables_of_its_closure() -> None:
     p, x = tensor(2.0), tensor([-1.0, 1.0])
     seen: list[Any] = []
@@ -508,6 +521,48 @@ def test_a_branch_writes_into_nothing_from_outside(how: str, made: str, recorded
         if made == "a shared constant":
             assert held[0].tolist() == [0.0, 0.0]
     assert OLD.tolist() == [0.0, 0.0]
+
+
+SHAPED: dict[str, Callable[[Any], Any]] = {
+    "resize_": lambda b: b.resize_(5),
+    "set_": lambda b: b.set_(wg.ones(3)),
+    "unsqueeze_": lambda b: b.unsqueeze_(0),
+    "t_": lambda b: b.t_(),
+    "data": lambda b: setattr(b, "data", wg.ones(3)),
+    "clip": lambda b: wg.nn.utils.clip_grad_norm_([OF_ONES], 0.1),
+}
+OF_ONES = wg.zeros(3, requires_grad=True)
+OF_ONES.grad = wg.ones(3)
+
+
+@pytest.mark.parametrize("how", SHAPED)
+def test_a_branch_gives_no_other_memory_to_a_tensor_from_outside(how: str) -> None:
+    b = wg.zeros(3)
+    branch = lambda x: (SHAPED[how](b), x)[1]
+    with pytest.raises(RuntimeError, match="from outside of it, which would be written for all"):
+        wg.vmap(lambda x: wg.cond(x > 9, branch, lambda x: x, x))(X)
+    assert b.tolist() == [0.0, 0.0, 0.0]
+    assert OF_ONES.grad is not None
+    assert OF_ONES.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_recording_is_what_the_branch_makes_it() -> None:
+    def recorded(x: Any) -> Any:
+        with wg.enable_grad():
+            return x * x * w
+
+    w = tensor(3.0)
+    with_operands = lambda x: wg.cond(x > 0, recorded, lambda x: x, x)
+    with_closures = lambda x: wg.cond(x > 0, lambda: recorded(x), lambda: x)
+    loop = lambda x: wg.while_loop(lambda y: y < 10, recorded, x.abs() + 1)
+    for f in (with_operands, with_closures, loop):
+
+        def quiet(x: Any, f: Any = f) -> Any:
+            with wg.no_grad():
+                return f(x)
+
+        assert_near(wg.vmap(wg.grad(quiet))(X), [wg.grad(quiet)(x).item() for x in X], 1e-12)
+    assert not wg.vmap(lambda x: wg.cond(x > 0, lambda: x * w, lambda: x))(X).requires_grad
 
 
 def test_loops_and_optimisers_write_into_nothing_from_outside() -> None:

@@ -40,6 +40,18 @@ STEPS = [5, 6, 5, 0]
 TANGENTS = [0.35355339059327373, 0.16666666666666669, 0.999999999999955, 0.0]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "last"),
+    [(wg.uint8, 255), (wg.uint8, 0), (wg.int8, 127), (wg.int8, -128), (wg.int64, 2**63 - 1)],
+)
+def test_a_range_up_to_the_end_of_its_dtype(dtype: Any, last: int) -> None:
+    f = lambda k: wg.fori_loop(k, last, lambda i, s: s + 1, 0)
+    least = {wg.uint8: 0, wg.int8: -128, wg.int64: 0}[dtype]
+    starts = [max(last - n, least) for n in (3, 1, 0)]
+    k = wg.tensor(starts, dtype=dtype)
+    assert array(wg.vmap(f)(k)).tolist() == [int(f(a)) for a in k] == [last - a for a in starts]
+
+
 def test_each_example_of_a_batch_ends_at_its_own_step() -> None:
     values, steps = wg.vmap(root)(A)
     assert_near(values, ROOTS, 1e-15)
@@ -312,7 +324,7 @@ SITUATIONS: Situations = {
     "no function": (
         lambda: wg.while_loop(True, lambda x: x, ONE),  # type: ignore[call-overload]
         TypeError,
-        "while_loop: a function expected, got bool",
+        "while_loop: a function as cond_fun expected, got bool",
     ),
 }
 

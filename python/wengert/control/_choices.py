@@ -45,11 +45,11 @@ def anywhere(flag: bool | Tensor) -> bool:
     return flag if isinstance(flag, bool) else bool(_Anywhere.apply(flag, []))
 
 
-def goes_on(flag: bool | Tensor) -> bool:
-    """Whether a condition holds for any example that takes the branch around the loop: what others have there
-    need not let it end.
+def goes_on(flag: bool | Tensor, begun: bool) -> bool:
+    """Whether a loop goes on, whose condition is `flag`: once it has begun, for the examples that take the
+    branch around it, as what others have there need not let it end. The first step says what it returns.
     """
-    around = _core._branch_taken()
+    around = _core._branch_taken() if begun else None
     return anywhere(flag if around is None or flag is False else around & flag)
 
 
@@ -79,11 +79,13 @@ def truth(name: str, what: str, flag: Any, read: bool = True) -> bool | Tensor:
     if isinstance(flag, (np.bool_, np.ndarray)):
         flag = _core.as_tensor(flag, device="cpu")
     if not isinstance(flag, Tensor) or flag.dtype != _core.bool or flag.ndim:
-        hint = "compare it with a number, as in x > 0"
+        hint = ""
         if isinstance(flag, Tensor) and flag.dtype == _core.bool:
-            hint = "reduce it with .all() or .any()"
+            hint = "; reduce it with .all() or .any()"
+        elif isinstance(flag, (Tensor, int, float)):
+            hint = "; compare it with a number, as in x > 0"
         raise TypeError(
-            f"{name}: {what} is a bool or a bool tensor of shape (), got {_described(given)}; {hint}"
+            f"{name}: {what} is a bool or a bool tensor of shape (), got {_described(given)}{hint}"
         )
     return _read(bool, flag) if read else flag
 
@@ -144,4 +146,4 @@ def run_branch(flag: Tensor, function: Callable[..., Any], args: Sequence[Any]) 
 
 def chosen(flag: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """`first` where the flag holds, `second` elsewhere; what both have in common is left as it is."""
-    return first if first is second else _core.where(flag, first, second)
+    return first if first is second else _core._choose(flag, first, second)

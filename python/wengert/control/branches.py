@@ -51,9 +51,9 @@ def cond(
     Args:
         pred: a bool, or a bool tensor of shape (). Where it differs between the examples of a `vmap`, both
             functions run for all examples, and each example gets its own result: neither may raise, or
-            write in place into a tensor from outside; operands are copies. So it is with any tensor inside
-            `distributed.axis`, for it may differ between processes. What is not taken has no effect on
-            values and gradients, also where it is not finite.
+            write in place into a tensor from outside; operands are copies. What is not taken has no effect
+            on values and gradients, even if it is not finite. Inside `distributed.axis` every tensor counts
+            as one that differs, for processes may.
         true_fun, false_fun: functions of the operands that return a tensor, or a tree of tensors; `true_fn`
             and `false_fn` are their names in PyTorch. They may use tensors from outside.
         args: the operands, trees of anything.
@@ -76,8 +76,8 @@ def cond(
         >>> wg.vmap(wg.grad(root))(wg.tensor([4.0, 0.0, -1.0]))
         tensor([0.25, 0.00, 0.00])
     """
-    check_function(true_fun, "cond")
-    check_function(false_fun, "cond")
+    check_function(true_fun, "cond", "true_fun")
+    check_function(false_fun, "cond", "false_fun")
     if not isinstance(operands, (tuple, list)):
         given = type(operands).__name__
         raise TypeError(f"cond: operands is a tuple of operands, got {given}; write operands=(x,)")
@@ -127,8 +127,8 @@ def switch(
     functions = list(branches)
     if not functions:
         raise ValueError("switch: at least one branch expected, got none")
-    for function in functions:
-        check_function(function, "switch")
+    for i, function in enumerate(functions):
+        check_function(function, "switch", f"branch {i}")
     last = len(functions) - 1
     at: Any = position("switch", "the index", index, not has_ranks())
     if isinstance(at, int) or not last:

@@ -49,7 +49,8 @@ def while_loop(
             more. An example that is done keeps its value, and later steps have no part in its gradient; the
             body still sees that value, and must not raise there.
         body_fun: a function of the value that returns one of the same structure, shapes and dtypes.
-        init_val: a tensor, a number, or a tree of these.
+        init_val: a tensor, a number, or a tree of these. A number takes the dtype that the first step
+            returns in its place, and its own where no step runs.
         carried_inputs: for programs written for PyTorch, instead of `init_val`: a tuple of which `cond_fun`
             and `body_fun` take the entries as their arguments; the latter returns a tuple of new ones.
             PyTorch's names of the functions are `cond_fn` and `body_fn`.
@@ -69,8 +70,8 @@ def while_loop(
         >>> wg.vmap(wg.grad(halve))(wg.tensor([12.0, 3.0, 0.5]))
         tensor([0.0625, 0.2500, 1.0000])
     """
-    check_function(cond_fun, "while_loop")
-    check_function(body_fun, "while_loop")
+    check_function(cond_fun, "while_loop", "cond_fun")
+    check_function(body_fun, "while_loop", "body_fun")
     if carried_inputs is None:
         if init_val is None:
             raise TypeError("while_loop: the third argument is the value to begin with, init_val")
@@ -98,20 +99,21 @@ def _while(carry: Carry, test: Callable[[Any], Any], body: Callable[[Any], Any])
     leaves = carry.leaves
     # Which examples of a batch still run; None as long as all of them do the same.
     running: Tensor | None = None
+    begun = False
     while True:
         value = carry.tree(leaves)
         flag = truth(carry.name, "what the condition returns", test(value))
         if running is not None or isinstance(flag, Tensor):
             running = flag if running is None else running & flag  # type: ignore[assignment]
             assert running is not None
-            if not goes_on(running):
+            if not goes_on(running, begun):
                 return leaves
             new = run_branch(running, body, [value])
-        elif not goes_on(flag):
+        elif not goes_on(flag, begun):
             return leaves
         else:
             new = body(value)
-        leaves = _kept(running, carry.check(new), leaves)
+        leaves, begun = _kept(running, carry.check(new), leaves), True
 
 
 def _kept(running: Tensor | None, new: Leaves, old: Leaves) -> Leaves:
@@ -152,7 +154,8 @@ def fori_loop(
             the body then runs as often as the longest range needs, and those that are done keep their values.
         body_fun: a function of an index and the value that returns a value of the same structure, shapes and
             dtypes. The index is a tensor of shape (), of the dtype of a bound that is a tensor, or int64.
-        init_val: a tensor, a number, or a tree of these.
+        init_val: a tensor, a number, or a tree of these. A number takes the dtype that the first step
+            returns in its place, and its own where no step runs.
         unroll: accepted, as JAX has it: steps run one by one.
 
     Returns:
@@ -170,7 +173,7 @@ def fori_loop(
         >>> wg.vmap(power)(wg.tensor([0, 1, 2]), wg.tensor([5.0, 5.0, 5.0]))
         tensor([ 1.,  5., 25.])
     """
-    check_function(body_fun, "fori_loop")
+    check_function(body_fun, "fori_loop", "body_fun")
     check_count("fori_loop", "unroll", unroll, 0)
     first: Any = position("fori_loop", "lower", lower)
     last: Any = position("fori_loop", "upper", upper)
@@ -185,17 +188,20 @@ def _for(carry: Carry, first: int, last: int, dtype: Any, body: Callable[[Any, A
     leaves, zero = carry.leaves, _core.tensor(0, dtype=dtype, device="cpu")
     for i in range(first, last):
         leaves = carry.check(body(zero + i, carry.tree(leaves)))
+        if i == first and not goes_on(True, True):
+            break
     return leaves
 
 
 def _for_each(carry: Carry, first: Any, last: Any, dtype: Any, body: Callable[[Any, Any], Any]) -> Leaves:
     """The loop of a batch whose examples have ranges of their own."""
-    leaves, done = carry.leaves, 0
+    leaves, begun = carry.leaves, False
     if isinstance(first, int):
         first = _core.tensor(first, dtype=dtype, device="cpu")
-    while goes_on(running := first + done < last):
+    at = first
+    while goes_on(running := at < last, begun):
         # An example that is done sees its last index, which is in range.
-        at = (first + done).minimum(last - 1)
-        leaves = _kept(running, carry.check(run_branch(running, body, [at, carry.tree(leaves)])), leaves)
-        done += 1
+        index = at.minimum(last - 1)
+        leaves = _kept(running, carry.check(run_branch(running, body, [index, carry.tree(leaves)])), leaves)
+        at, begun = at + running, True
     return leaves

@@ -117,10 +117,11 @@ def is_position(argnums: Argnums) -> bool:
     return type(argnums) is int and abs(argnums) < 1 << 31
 
 
-def check_function(function: Any, name: str) -> None:
-    """Raises unless the first argument of a transform is something to call."""
+def check_function(function: Any, name: str, what: str = "") -> None:
+    """Raises unless the first argument of a transform, or that which is named, is something to call."""
     if not callable(function):
-        raise TypeError(f"{name}: a function expected, got {type(function).__name__}")
+        a_function = f"a function as {what}" if what else "a function"
+        raise TypeError(f"{name}: {a_function} expected, got {type(function).__name__}")
 
 
 def check_count(name: str, what: str, count: int | None, least: int) -> None:

@@ -37,14 +37,19 @@ pub fn check_outside(op: &str, target: &Tensor) -> Result<()> {
 fn outside(op: &str, shape: &Shape) -> Error {
     let name = written(op);
     Error::autodiff(format!(
-        "{name}: a branch whose condition differs between examples writes into a tensor of shape {shape} \
-         from outside of it, which would be written for all examples; write into a clone() and return that"
+        "{name}: a branch or a body whose condition differs between examples writes into a tensor of shape \
+         {shape} from outside of it, which would be written for all examples; write into a clone() and \
+         return that"
     ))
 }
 
 /// How a message names the write of an operation.
 pub fn written(op: &str) -> String {
-    if op == "setitem" { "x[...] = value".into() } else { format!("{op}_") }
+    match op {
+        "setitem" => "x[...] = value".into(),
+        "data" => "x.data = value".into(),
+        op => format!("{op}_"),
+    }
 }
 
 /// Operations in place that have no other form of that name.
@@ -95,11 +100,14 @@ pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
     check_memory(op, memory)
 }
 
-/// Raises for memory that was made in inference mode, outside of it, and for that of [`check_outside`].
+/// [`check_outside`] for memory.
+pub fn check_age(op: &str, memory: &Array) -> Result<()> {
+    if branch::is_old(memory) { Err(outside(op, &memory.shape())) } else { Ok(()) }
+}
+
+/// Raises for memory that was made in inference mode, outside of it, and for that of [`check_age`].
 pub fn check_memory(op: &str, memory: &Array) -> Result<()> {
-    if branch::is_old(memory) {
-        return Err(outside(op, &memory.shape()));
-    }
+    check_age(op, memory)?;
     if !memory.buffer().is_inference() || crate::array::buffer::inference() {
         return Ok(());
     }

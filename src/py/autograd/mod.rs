@@ -22,6 +22,7 @@ pub(crate) mod watched;
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::levels::{behind, edge_behind, stacked};
+use crate::ops::writes::writable::check_outside;
 use crate::py::autograd::hooks::retain;
 use crate::py::autograd::node::PyNode;
 use crate::py::prelude::*;
@@ -236,6 +237,7 @@ impl PyTensor {
     fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
         let new = value(data)?.detach();
         let t = value(slf)?;
+        check_outside("data", &t)?;
         cut(slf)?;
         match leaf(&t).filter(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype()) {
             // The shape of a gradient is fixed by the leaf's node: a tensor of another shape is a new leaf.

@@ -104,6 +104,12 @@ fn _in_branch<'py>(taken: Tensor, function: &Bound<'py, PyAny>) -> PyResult<Boun
     branch::within(taken, || function.call0())?
 }
 
+/// `x` where `flag` holds, `y` elsewhere, recorded whether or not recording is on.
+#[pyfunction]
+fn _choose(flag: Tensor, x: Tensor, y: Tensor) -> Result<Tensor> {
+    branch::choose(&flag, &x, &y)
+}
+
 /// The examples that take the branch that runs; None where none does.
 #[pyfunction]
 fn _branch_taken() -> Option<Tensor> {
@@ -201,6 +207,6 @@ fn _without_autocast<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 exports! {
     classes: PyPullback, PyLinear;
     functions: _linearize, _vjp, _jvp, _vmap, _replaces_values, _in_branch, _branch_operand, _branch_taken,
-        _autocast_enter, _autocast_exit, _autocast_around, _without_autocast, is_autocast_enabled,
+        _choose, _autocast_enter, _autocast_exit, _autocast_around, _without_autocast, is_autocast_enabled,
         get_autocast_dtype
 }

@@ -5,6 +5,7 @@
 //! but no longer the history; so a tensor with a history may change so only while nothing else refers to it.
 
 use crate::ops::writes::alone;
+use crate::ops::writes::writable::check_outside;
 use crate::py::args::{count, integers};
 use crate::py::data::create::Any;
 use crate::py::data::layout::Format;
@@ -29,6 +30,7 @@ fn changed_shape<'py>(slf: &This<'py>, name: &str, args: &Bound<'py, PyTuple>) -
     let is_alone = {
         let old = refresh(slf)?;
         check_root(slf, name)?;
+        check_outside(name, &old)?;
         drop(old);
         !alone::memory(&slf.read().t, 1).is_empty()
     };
@@ -174,6 +176,7 @@ impl PyTensor {
 /// Changes the shape in place, on behalf of the method `name`.
 fn resized<'py>(slf: &This<'py>, name: &str, shape: &Shape) -> PyResult<This<'py>> {
     let t = refresh(slf)?;
+    check_outside(name.trim_end_matches('_'), &t)?;
     let Tensor::Array(array) = &t else {
         let why = "a tensor that requires a gradient, or is inside of a transform, has a shape for good";
         return Err(refused(name, why, "y = x.reshape(...), or resize a clone() of its detach()"));

@@ -2,6 +2,7 @@
 //! exists, and tensors whose elements lie at given distances.
 
 use crate::ops::views::strided::as_strided;
+use crate::ops::writes::writable::check_outside;
 use crate::py::args::{Listed, amount, count, shape};
 use crate::py::data::create::{Any, made, place, place_beside};
 use crate::py::prelude::*;
@@ -213,6 +214,7 @@ impl PyTensor {
         size: Option<Listed>, stride: Option<Listed>,
     ) -> PyResult<This<'py>> {
         let own = value(slf)?;
+        check_outside("set", &own)?;
         if slf.getattr("requires_grad")?.is_truthy()? {
             return Err(Error::autodiff(
                 "set_: the tensor requires a gradient; assign to its .data, or use another tensor",
