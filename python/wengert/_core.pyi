@@ -1854,7 +1854,7 @@ def _begin_script() -> Any:
 def _branch_operand(x: Any) -> Any:
     """An operand of the branch that runs: a copy of `x`, as two objects, to see whether one is written."""
 def _branch_taken() -> Any:
-    """The examples that take the branch that runs; None where none does."""
+    """The examples that take the branch that runs; None outside of branches."""
 def _bundle(tensors: Any) -> Any:
     """Copies of these tensors, the outputs of one entry of the tape, whose hooks see all their gradients."""
 def _checkpoint(function: Any, args: Any, kwargs: Any = None) -> Any:
@@ -1971,6 +1971,8 @@ def _inv(x: Any) -> Any:
     """The inverse."""
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:
     """Real numbers from pairs, the first half of their Fourier transform."""
+def _is_branch_idle() -> Any:
+    """Whether it is known that no example takes the branch that runs."""
 def _is_cuda_gpu() -> Any:
     """What [`checked_cuda`] says."""
 def _is_differentiated(tensor: Any) -> Any:
@@ -1981,6 +1983,8 @@ def _is_same(a: Any, b: Any) -> Any:
     """[`alike`] of two tensors."""
 def _is_staging() -> Any:
     """Whether this thread writes down what it runs."""
+def _is_written(copy: Any, made: Any) -> Any:
+    """Whether `copy`, a copy that had the value `made`, was written since."""
 def _isa(most: Any = None) -> Any:
     """Returns the name of the instruction set that kernels use; with `most`, uses none above that from now on."""
 def _jacfwd_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any) -> Any:

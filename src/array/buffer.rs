@@ -72,7 +72,7 @@ impl Header {
     #[inline(always)]
     fn new(data: *mut u8, bytes: usize, device: Device, marks: Marks, owner: Option<Owner>) -> Header {
         let Marks { inference, born } = marks;
-        // 48 bits suffice for the number of transforms in a process.
+        // 48 bits suffice for the number of transforms and branches in a process.
         let (born_high, born_low) = ((born >> 32) as u16, born as u32);
         let (refs, version, writer) = (AtomicUsize::new(1), AtomicU32::new(0), AtomicU16::new(0));
         Header {
@@ -102,7 +102,7 @@ struct Alias(Buffer);
 #[derive(Clone, Copy)]
 struct Marks {
     inference: bool,
-    /// The tag of the youngest transform that the thread is in.
+    /// The tag of the youngest transform or branch that the thread is in.
     born: u64,
 }
 
@@ -117,7 +117,7 @@ pub fn set_inference(on: bool) -> bool {
     marks.inference
 }
 
-/// Marks memory that this thread allocates with the tag of a transform (larger is younger), unless a younger
+/// Marks memory that this thread allocates with the tag of a transform or branch, unless that of a younger
 /// one is in force; returns the tag to restore.
 pub fn enter_transform(tag: u64) -> u64 {
     let marks = MARKS.get();
@@ -245,7 +245,7 @@ impl Buffer {
         self.header().inference
     }
 
-    /// The tag of the youngest transform in which the memory was made; 0 outside of all transforms.
+    /// The tag of the youngest transform or branch in which the memory was made; 0 outside of all.
     pub fn born(&self) -> u64 {
         u64::from(self.header().born_high) << 32 | u64::from(self.header().born_low)
     }

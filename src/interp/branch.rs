@@ -5,8 +5,8 @@
 //! that reads a tensor from outside masks it: it reads `where(taken, x, x.detach())` in its place. Batched
 //! values know in which branch they were made. All others are the same for all examples: they are masked for
 //! each example when an operation also reads a batched value; before that, for all, by whether any takes it.
-//! A matrix that a product reads, and a large tensor, is not copied for each example. Instead what the
-//! operation reads besides is 1 where the branch is not taken, and its results are masked.
+//! A matrix that a product reads, and a large tensor, is not copied for each example. Instead the operands
+//! that differ between examples are finite constants where the branch is not taken, and results are masked.
 //!
 //! A view of a tensor from outside is from outside as well, and so stays a view of it. Transforms that begin
 //! in the branch are not masked: their values are masked below them, so `grad` in a branch is what it is.
@@ -19,8 +19,10 @@ use crate::error::Result;
 use crate::interp::{self, Interp, Tag};
 use crate::op::{Class, Op};
 use crate::process::on_drop::OnDrop;
+use crate::tape::node::Node;
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor, Tensors, Traced};
+use crate::watch::absent;
 use crate::watch::debug::{self, Modes};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -44,6 +46,8 @@ pub struct Branch {
     any: Tensor,
     /// The innermost interpreter of `taken`, if it differs between examples.
     level: Option<Tag>,
+    /// The number of the first node that could be recorded in it.
+    first_node: u64,
     /// What is read in place of a tensor; see [`mask_once`].
     masked: FxHashMap<Key, (Tensor, Tensor)>,
 }
@@ -75,14 +79,18 @@ pub fn id() -> BranchId {
 
 /// Runs `f` as a branch that is taken where `taken` holds and the branch around it is taken.
 pub fn within<T>(taken: Tensor, f: impl FnOnce() -> T) -> Result<T> {
-    let taken = match self::taken() {
+    let taken = match examples() {
         Some(around) => around.logical(&taken, Logic::And)?,
         None => taken,
     };
-    let level = taken.traced().map(|t| t.tag);
-    let any = taken.peeled(|_| true).any(None, false)?;
-    let _ended =
-        resume(Some(Branch { id: interp::new_tag(), taken, any, level, masked: FxHashMap::default() }));
+    let _ended = resume(Some(Branch {
+        id: interp::new_tag(),
+        level: taken.traced().map(|t| t.tag),
+        any: taken.peeled(|_| true).any(None, false)?,
+        taken,
+        first_node: Node::next_seq(),
+        masked: FxHashMap::default(),
+    }));
     Ok(f())
 }
 
@@ -106,37 +114,42 @@ pub fn resume(branch: Option<Branch>) -> OnDrop<impl FnMut()> {
 }
 
 /// The examples that take the branch that runs, and those around it.
-pub fn taken() -> Option<Tensor> {
+pub fn examples() -> Option<Tensor> {
     running().map(|branch| branch.taken)
+}
+
+/// Whether it is known that no example takes the branch that runs. While a program is written it is not, for
+/// that would hold for this run alone.
+pub fn is_idle() -> Result<bool> {
+    match running().map(|branch| branch.any) {
+        Some(Tensor::Array(any)) if any.device() == Device::Cpu => {
+            let is_there = !debug::modes().has(Modes::SCRIPT) && !absent::is_absent(&any);
+            Ok(is_there && any.item()? == 0.0)
+        }
+        _ => Ok(false),
+    }
 }
 
 /// An operand of the branch that runs: a copy of `x`, which the branch may write into.
 pub fn operand(x: &Tensor) -> Result<Tensor> {
-    let Some(branch) = running().filter(|_| is_number(x) && is_batched(x)) else {
-        return interp::with_grad(|| x.copied());
-    };
-    let masked = mask(&branch.taken, x)?;
-    if known(&branch.taken)?.is_some() { masked.copied() } else { Ok(masked) }
+    match running() {
+        Some(branch) if is_number(x) && is_batched(x) => mask(&branch.taken, x),
+        _ => interp::with_grad(|| x.copied()),
+    }
 }
 
-/// `x`, with a derivative where `taken` holds, whether or not recording is on: the branch may turn it on.
+/// `x`, with a derivative where `taken` holds, whether or not recording is on: the branch may turn it on. A
+/// flag that is known is not asked: in the history of `x` other ranks may take part, and gradients are added
+/// in one order in eager mode, programs and batches.
 fn mask(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
-    if let Some(holds) = known(taken)? {
-        return Ok(if holds { x.clone() } else { x.detach() });
-    }
+    unmasked(|| choose(taken, x, &x.detach()))
+}
+
+/// Runs `f`, which masks: what it reads is not masked.
+fn unmasked<T>(f: impl FnOnce() -> T) -> T {
     let before = MASKING.replace(true);
     let _restored = OnDrop(|| MASKING.set(before));
-    choose(taken, x, &x.detach())
-}
-
-/// What a flag is where that can be read for nothing, and the next run would not depend on it.
-fn known(flag: &Tensor) -> Result<Option<bool>> {
-    match flag {
-        Tensor::Array(flag) if flag.device() == Device::Cpu && !debug::modes().has(Modes::SCRIPT) => {
-            Ok(Some(flag.item()? != 0.0))
-        }
-        _ => Ok(None),
-    }
+    f()
 }
 
 /// `x` where `flag` holds, `y` elsewhere, with their histories, whether or not recording is on: as a branch
@@ -185,15 +198,20 @@ fn mask_all(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Option<Mask
         return Ok(None);
     }
     let Some(branch) = running() else { return Ok(None) };
-    // At the levels below that of the flag, where nobody knows which examples these are, all is masked.
+    // Below the level of the flag, inputs are masked already.
     if branch.level.is_some_and(|level| !at.contains(level)) {
         return Ok(None);
     }
     let for_any = !inputs.iter().any(|x| is_batched(x));
+    // On ranks, where nothing is batched, the branch cannot tell its own values.
+    let made_here = |x: &Tensor| for_any && branch.level.is_some() && is_recorded_since(x, branch.first_node);
     let flag = if for_any { branch.any } else { branch.taken };
     let is_shared = |x: &Tensor| !for_any && !is_batched(x) && is_differentiated(x) && stays_shared(op, x);
     let is_masked = |x: &Tensor| {
-        let is_read = if is_batched(x) { is_from_before(x) } else { x.device() == flag.device() };
+        let is_read = match is_batched(x) {
+            true => is_from_before(x),
+            false => x.device() == flag.device() && !made_here(x),
+        };
         is_differentiated(x) && is_read && !is_shared(x)
     };
     let shares = inputs.iter().any(|x| is_shared(x));
@@ -202,17 +220,18 @@ fn mask_all(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Option<Mask
     }
     let input = |x: &&Tensor| {
         let x = if is_masked(x) { mask_once(&flag, for_any, x)? } else { (*x).clone() };
-        if shares && is_number(&x) && is_batched(&x) { one_elsewhere(&flag, &x) } else { Ok(x) }
+        if shares && is_number(&x) && is_batched(&x) { finite_elsewhere(&flag, &x) } else { Ok(x) }
     };
     let inputs = inputs.iter().map(input).collect::<Result<_>>()?;
     Ok(Some(Masked { inputs, taken: shares.then_some(flag) }))
 }
 
-/// `x` where `taken` holds, and elsewhere 1, of which functions are finite.
-fn one_elsewhere(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let before = MASKING.replace(true);
-    let _restored = OnDrop(|| MASKING.set(before));
-    taken.select(x, 1.0)
+/// `x` where `taken` holds, and elsewhere a constant, that is its value if that is finite.
+fn finite_elsewhere(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
+    unmasked(|| {
+        let constant = x.detach();
+        taken.select(x, &constant.is_finite()?.select(&constant, 1.0)?)
+    })
 }
 
 /// [`mask`], once for each tensor and flag. The tensor is kept, so that no other one has its address.
@@ -226,6 +245,11 @@ fn mask_once(flag: &Tensor, for_any: bool, x: &Tensor) -> Result<Tensor> {
     let pair = (x.clone(), new.clone());
     drop(RUNNING.with_borrow_mut(|branch| branch.as_mut()?.masked.insert(key, pair)));
     Ok(new)
+}
+
+/// Whether a node from `first` on, but none of a view, made `x`.
+fn is_recorded_since(x: &Tensor, first: u64) -> bool {
+    x.node().is_some_and(|node| node.seq >= first && !node.op().is_some_and(is_view))
 }
 
 /// Whether `op` reads `x`, which all examples share, as it is, and its results are masked. For products that
@@ -270,8 +294,8 @@ fn made_in(traced: &Traced) -> Option<BranchId> {
 
 /// The branch that the results of `op` are made in, at the level `tag`: a view is where its operand is.
 pub fn of_results(op: &Op, inputs: &[&Tensor], tag: Tag) -> BranchId {
-    let of_view = || inputs.iter().filter_map(|x| made_in(x.owned_by(tag)?)).min();
-    if id() != 0 && is_view(op) { of_view().unwrap_or(id()) } else { id() }
+    let of_operand = || inputs.first().and_then(|x| made_in(x.owned_by(tag)?));
+    if id() != 0 && is_view(op) { of_operand().unwrap_or(id()) } else { id() }
 }
 
 /// Whether a value may differ between examples.
@@ -286,10 +310,11 @@ fn is_from_before(x: &Tensor) -> bool {
 
 /// Whether a branch runs, and this tensor is from outside of it.
 pub fn is_outside(x: &Tensor) -> bool {
-    if id() == 0 || x.traced().is_some_and(|t| t.tag > id()) {
+    if id() == 0 || x.traced().is_some_and(|t| t.tag > id()) || (is_batched(x) && !is_from_before(x)) {
         return false;
     }
-    if is_batched(x) { is_from_before(x) } else { saving::bottom(x).is_some_and(is_old) }
+    // A view may have become a copy.
+    saving::bottom(x).is_some_and(is_old)
 }
 
 /// Whether a branch runs, and this memory is older.

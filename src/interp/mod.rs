@@ -192,15 +192,18 @@ pub fn replaces_values() -> bool {
     !is_plain() && current().chain().take_while(|at| !at.plain).any(replaces)
 }
 
-/// Whether a transform is in force.
+/// Whether a transform is in force, or a branch runs, in which operations are masked.
 pub fn in_transform() -> bool {
     let is_one = |at: &Arc<Interp>| !matches!(at.kind, Kind::Autocast(_) | Kind::Tape { ambient: true });
-    !is_plain() && current().chain().take_while(|at| !at.plain).any(is_one)
+    branch::id() != 0 || !is_plain() && current().chain().take_while(|at| !at.plain).any(is_one)
 }
 
 /// The tape on which calls of programs are recorded: the outermost one, or that of the one transform in
-/// force, if it is reverse mode. None under other transforms, and in [`apart`].
+/// force, if it is reverse mode. None under other transforms, in branches of a batch, and in [`apart`].
 pub fn program_tape() -> Option<Tag> {
+    if branch::id() != 0 {
+        return None;
+    }
     if is_plain() {
         return Some(ROOT_TAG);
     }

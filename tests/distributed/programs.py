@@ -15,6 +15,12 @@ Step = tuple[Any, ...]
 WIDTH = 3
 
 
+@wg.jit
+def _jitted(x: wg.Tensor) -> wg.Tensor:
+    """First called in a branch, where its operations are masked, and then outside."""
+    return x * x.sin()
+
+
 def _weights(x: wg.Tensor, axis: int) -> wg.Tensor:
     """The sum along an axis with weights that tell its entries apart."""
     shape = [1] * x.ndim
@@ -63,6 +69,14 @@ def apply(step: Step, x: wg.Tensor, name: str) -> wg.Tensor:
             index = wg.axis_index(name)
             z = 1 - 2 * index.to(x.dtype) + x.sin() / 4
             return wg.cond(index == 0, lambda: (z.log() + total).softmax(-1), lambda: x.cos() * total)
+        case "looped":
+            # Its steps need all members, whoever takes it.
+            again = lambda i, y: y - wg.pmean(y, name).cos() / (i + 2)
+            first = wg.axis_index(name) == 0
+            return wg.cond(first, lambda: wg.fori_loop(0, 3, again, x * 1.0), lambda: x.cos())
+        case "jitted":
+            first = wg.axis_index(name) == 0
+            return wg.cond(first, lambda: _jitted(x), lambda: x) + _jitted(x)
         case "written":
             rows = wg.all_gather(x, name)
             rows *= 2
@@ -115,10 +129,11 @@ def function(steps: list[Step], name: str) -> Any:
     return run
 
 
-# Whether all additions of a program have one order, under `vmap` as on ranks: a product of matrices has not.
+# Whether all additions of a program have one order, under `vmap` as on ranks. A product of matrices has not;
+# the parts of a gradient that come from a jitted function are added there, which is inlined under `vmap`.
 def is_exact(steps: list[Step]) -> bool:
     """Whether results must be equal bit for bit."""
-    return all(step[0] != "product" for step in steps)
+    return all(step[0] not in ("product", "jitted") for step in steps)
 
 
 @st.composite
@@ -139,6 +154,8 @@ PLAIN = (
     "centred",
     "branch",
     "read",
+    "looped",
+    "jitted",
     "written",
     "loop",
     "scan",

@@ -30,8 +30,8 @@ def _fits(number: Any, dtype: Any) -> bool:
 
 
 class Kind(NamedTuple):
-    """What tensors of one kind have in common: no values, and no history, which may hold a step of the loop,
-    and that this.
+    """What `compare` looks at in a tensor. It has no history: that may hold the step, and the step this
+    object, which would be a cycle.
     """
 
     dtype: Any

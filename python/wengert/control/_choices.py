@@ -8,9 +8,10 @@ import numpy as np
 from wengert import _core
 from wengert._core import Tensor
 from wengert.autograd.function import Function, VmapInfo
+from wengert.transforms.axes import has_ranks
 from wengert.tree import tree_map
 
-__all__ = ["anywhere", "chosen", "goes_on", "position", "run_branch", "truth"]
+__all__ = ["anywhere", "chosen", "goes_on", "is_idle", "position", "run_branch", "truth"]
 
 _SIGNED = (_core.int8, _core.int16, _core.int32, _core.int64)
 _UNSIGNED = (_core.uint8, _core.uint16, _core.uint32, _core.uint64)
@@ -46,11 +47,17 @@ def anywhere(flag: bool | Tensor) -> bool:
 
 
 def goes_on(flag: bool | Tensor, begun: bool) -> bool:
-    """Whether a loop goes on, whose condition is `flag`: once it has begun, for the examples that take the
-    branch around it, as what others have there need not let it end. The first step says what it returns.
+    """Whether a loop whose condition is `flag` goes on. Once it has begun, only the examples that take the
+    branch around it count: others may never end. The first step always runs, for it says what the loop
+    returns. Ranks do not know of each other who takes it, and their steps may need each other.
     """
-    around = _core._branch_taken() if begun else None
+    around = _core._branch_taken() if begun and not has_ranks() else None
     return anywhere(flag if around is None or flag is False else around & flag)
+
+
+def is_idle() -> bool:
+    """Whether it is known that no example takes the branch around a loop."""
+    return not has_ranks() and _core._is_branch_idle()
 
 
 def _is_batched(x: Tensor) -> bool:
@@ -136,9 +143,10 @@ def run_branch(flag: Tensor, function: Callable[..., Any], args: Sequence[Any]) 
         return copy
 
     def result(y: Any) -> Any:
-        given, copy, made = copies.get(id(y), (y, y, y))
-        is_written = copy is not made and (copy._version or not _core._is_same(copy, made))
-        return y if is_written else given
+        if id(y) not in copies:
+            return y
+        given, copy, made = copies[id(y)]
+        return copy if _core._is_written(copy, made) else given
 
     call = lambda: tree_map(result, function(*tree_map(operand, tuple(args))))
     return _core._in_branch(flag, call)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 from wengert import _core
 from wengert._core import Tensor
 from wengert.control._carry import Carry, Leaves, settled
-from wengert.control._choices import chosen, goes_on, position, run_branch, truth
+from wengert.control._choices import chosen, goes_on, is_idle, position, run_branch, truth
 from wengert.control._spelling import also, noted
 from wengert.transforms._flat import check_count, check_function
 
@@ -187,9 +187,9 @@ def fori_loop(
 def _for(carry: Carry, first: int, last: int, dtype: Any, body: Callable[[Any, Any], Any]) -> Leaves:
     leaves, zero = carry.leaves, _core.tensor(0, dtype=dtype, device="cpu")
     for i in range(first, last):
-        leaves = carry.check(body(zero + i, carry.tree(leaves)))
-        if i == first and not goes_on(True, True):
+        if i == first + 1 and is_idle():
             break
+        leaves = carry.check(body(zero + i, carry.tree(leaves)))
     return leaves
 
 

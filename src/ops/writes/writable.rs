@@ -38,8 +38,8 @@ fn outside(op: &str, shape: &Shape) -> Error {
     let name = written(op);
     Error::autodiff(format!(
         "{name}: a branch or a body whose condition differs between examples writes into a tensor of shape \
-         {shape} from outside of it, which would be written for all examples; write into a clone() and \
-         return that"
+         {shape} from outside of it, which would be written whether it is taken or not; write into a clone() \
+         and return that"
     ))
 }
 

@@ -110,10 +110,16 @@ fn _choose(flag: Tensor, x: Tensor, y: Tensor) -> Result<Tensor> {
     branch::choose(&flag, &x, &y)
 }
 
-/// The examples that take the branch that runs; None where none does.
+/// The examples that take the branch that runs; None outside of branches.
 #[pyfunction]
 fn _branch_taken() -> Option<Tensor> {
-    branch::taken()
+    branch::examples()
+}
+
+/// Whether it is known that no example takes the branch that runs.
+#[pyfunction]
+fn _is_branch_idle() -> Result<bool> {
+    branch::is_idle()
 }
 
 /// An operand of the branch that runs: a copy of `x`, as two objects, to see whether one is written.
@@ -207,6 +213,6 @@ fn _without_autocast<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 exports! {
     classes: PyPullback, PyLinear;
     functions: _linearize, _vjp, _jvp, _vmap, _replaces_values, _in_branch, _branch_operand, _branch_taken,
-        _choose, _autocast_enter, _autocast_exit, _autocast_around, _without_autocast, is_autocast_enabled,
-        get_autocast_dtype
+        _is_branch_idle, _choose, _autocast_enter, _autocast_exit, _autocast_around, _without_autocast,
+        is_autocast_enabled, get_autocast_dtype
 }

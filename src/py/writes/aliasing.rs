@@ -153,4 +153,10 @@ fn _is_same(a: Tensor, b: Tensor) -> bool {
     alike(&a, &b)
 }
 
-exports! { functions: _is_differentiated, _is_same, _take_over }
+/// Whether `copy`, a copy that had the value `made`, was written since.
+#[pyfunction]
+fn _is_written(copy: Tensor, made: Tensor) -> bool {
+    saving::version(&copy) != 0 || !alike(&copy, &made)
+}
+
+exports! { functions: _is_differentiated, _is_same, _is_written, _take_over }
