@@ -807,6 +807,35 @@ def test_derivatives_in_a_branch(name: str) -> None:
         assert_near(wg.jit(wg.vmap(slope, (0, None)))(X, w), want, 1e-11 * scale)
 
 
+def test_checkpoints_of_branches_run_again_in_other_branches() -> None:
+    bad = lambda x, w: ((x * w).log().sum() * x.sqrt()).tanh()
+
+    def f(x: Any, w: Any) -> Any:
+        inner = lambda: wg.cond(
+            x > 1,
+            lambda: wg.checkpoint(bad, x, w) * w.sum(),
+            lambda: wg.checkpoint(lambda a, b: (a * b).sin().sum(), x, w),
+        )
+        again = lambda a: wg.cond(a > 0, lambda: wg.checkpoint(bad, a, w), lambda: a * w.sum())
+        return wg.cond(x > 0, lambda: inner() + wg.grad(again)(x * 1.0), lambda: x * w.sum())
+
+    w = tensor([1.5, 0.5])
+    by_w = wg.grad(f, 1)
+    for g in (
+        f,
+        wg.grad(f),
+        by_w,
+        wg.grad(wg.grad(f)),
+        wg.grad(lambda x, w: by_w(x, w).sum(), 1),
+        wg.jacfwd(by_w, 1),
+    ):
+        want = wg.stack([g(x, w) for x in X])
+        assert np.isfinite(array(want)).all()
+        each = wg.vmap(g, (0, None))
+        assert_near(each(X, w), array(want), 1e-12)
+        assert_near(wg.jit(each)(X, w), array(want), 1e-12)
+
+
 def test_derivatives_in_a_branch_that_no_example_takes() -> None:
     w, seen = tensor([1.5, 0.5], requires_grad=True), list[Any]()
 
