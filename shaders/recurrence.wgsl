@@ -49,7 +49,9 @@ fn main(
   var total = vec2<f32>(0.0, 0.0);
   if (p.resumed != 0u) { total.x = bitcast<f32>(out[at.z - p.out_step]); }
   for (var i = 0u; i < p.length; i += 1u) {
-    total = product_plus(load_decay(at.x), total, load_x(at.y), p.lines >> 31u);
+    // The decay of the first may be infinite.
+    let factor = select(load_decay(at.x), T(0.0), i == 0u && p.resumed == 0u);
+    total = product_plus(factor, total, load_x(at.y), p.lines >> 31u);
     store_out(at.z, vec2<T>(total.x));
     at += vec3<u32>(p.decay_step, p.x_step, p.out_step);
   }

@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::array::writers;
 use crate::error::{Error, Result};
 use crate::interp::eval::{self, New};
-use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, branch, dual, staged, tape};
+use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, branch, dual, linearized, tape};
 use crate::op::{Needs, Op, Operation, Outputs};
 use crate::ops::custom;
 use crate::ops::writes::writable;
@@ -23,8 +23,8 @@ use std::sync::Arc;
 pub type Below<'a> = SmallVec<[&'a Array; 4]>;
 
 /// The one walk over the inputs of an operation: puts the arrays below them in `arrays`, and returns which
-/// are on the outermost tape. `None` if a transform is active, an input belongs to another interpreter or is
-/// complex, or a mode of `watched` is on.
+/// are on the outermost tape. `None` if a transform or an autocast region is active, an input belongs to
+/// another interpreter or is complex, or a mode of `watched` is on.
 #[inline(always)]
 fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>, watched: Modes) -> Option<Needs> {
     if !interp::is_plain() || debug::modes().touches(watched) {
@@ -132,7 +132,7 @@ fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     match at.kind {
         Kind::Tape { .. } => tape::process(at, op, inputs),
         Kind::Dual => dual::process(at, op, inputs),
-        Kind::Staged => staged::process(at, op, inputs),
+        Kind::Linearized => linearized::process(at, op, inputs),
         Kind::Batch { size, .. } => batch::process(at, size, op, inputs),
         Kind::Autocast(dtype) => autocast::process(at, dtype, op, inputs),
         Kind::Eval => eval::run(op, &concrete(op, inputs)?, New::OUTPUTS, debug::modes()),
@@ -148,7 +148,7 @@ fn concrete<'a>(op: &Op, inputs: &[&'a Tensor]) -> Result<Below<'a>> {
                 Payload::Taped { .. } => "grad or vjp",
                 Payload::Dual { .. } => "jvp",
                 Payload::Batched { .. } => "vmap",
-                Payload::Staged { .. } => "linearize",
+                Payload::Linearized { .. } => "linearize",
                 Payload::Donated { .. } => return donated(op.name(), &t.aval.shape),
             };
             Error::autodiff(format!(

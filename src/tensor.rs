@@ -12,7 +12,7 @@ use crate::array::buffer::Device;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::interp::staged::Program;
+use crate::interp::linearized::LinearMap;
 use crate::interp::{DONATED_TAG, Tag, branch};
 use crate::tape::node::{Edge, Handle, Node};
 use crate::watch::{absent, script};
@@ -78,13 +78,13 @@ pub enum Payload {
         branch: branch::BranchId,
     },
     /// Written down: what is at `var` of a list of operations.
-    Staged {
+    Linearized {
         /// The value for the inputs with which the list is written.
         value: Tensor,
         /// Its variable.
         var: usize,
         /// The list.
-        program: Arc<Program>,
+        map: Arc<LinearMap>,
     },
     /// Donated to a jitted call, which took its memory: shape, dtype and device are left.
     Donated {
@@ -101,7 +101,7 @@ impl Traced {
     pub fn inner(&self) -> &Tensor {
         match &self.payload {
             Payload::Taped { primal, .. } | Payload::Dual { primal, .. } => primal,
-            Payload::Batched { value, .. } | Payload::Staged { value, .. } => value,
+            Payload::Batched { value, .. } | Payload::Linearized { value, .. } => value,
             Payload::Donated { shell } => shell,
         }
     }
@@ -116,8 +116,8 @@ impl Traced {
             Payload::Batched { axis, branch, .. } => {
                 Payload::Batched { value: inner, axis: *axis, branch: *branch }
             }
-            Payload::Staged { var, program, .. } => {
-                Payload::Staged { value: inner, var: *var, program: program.clone() }
+            Payload::Linearized { var, map, .. } => {
+                Payload::Linearized { value: inner, var: *var, map: map.clone() }
             }
             Payload::Donated { .. } => Payload::Donated { shell: inner },
         };
@@ -261,9 +261,9 @@ impl Tensor {
 
     /// Whether something differentiates it, at any level.
     pub fn is_differentiated(&self) -> bool {
-        use Payload::{Dual, Staged, Taped};
+        use Payload::{Dual, Linearized, Taped};
         self.levels()
-            .any(|t| matches!(t.payload, Taped { .. } | Staged { .. } | Dual { tangent: Some(_), .. }))
+            .any(|t| matches!(t.payload, Taped { .. } | Linearized { .. } | Dual { tangent: Some(_), .. }))
     }
 
     /// The node of [`Tensor::edge`], without a reference of its own.
@@ -303,9 +303,10 @@ impl Tensor {
             if self.is_donated() {
                 return donated(op, &self.shape());
             }
+            let instead = if op == "bool" { "use where(), cond() or while_loop()" } else { "use where()" };
             Error::dtype(format!(
                 "{op}: the value of this tensor depends on the batch element or tangent of an enclosing \
-                 vmap or jvp; move {op} out of the transformed function, or use where() instead of a branch"
+                 vmap or jvp; move {op} out of the transformed function, or {instead} instead of a branch"
             ))
         })
     }
@@ -370,7 +371,7 @@ impl std::fmt::Debug for Tensor {
                     Payload::Taped { .. } => "taped",
                     Payload::Dual { .. } => "dual",
                     Payload::Batched { .. } => "batched",
-                    Payload::Staged { .. } => "staged",
+                    Payload::Linearized { .. } => "linearized",
                     Payload::Donated { .. } => "donated",
                 };
                 write!(f, "{kind} {}{} over [{:?}]", t.aval.dtype, t.aval.shape, t.inner())

@@ -2,7 +2,6 @@
 
 import gc
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,15 +40,6 @@ def _numbers() -> None:
     wg.manual_seed(SEED)
 
 
-@pytest.fixture(scope="module")
-def few_objects() -> Iterator[None]:
-    """Collections of garbage do not look at what other tests have made."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 # Modules whose assertions stand for those of many tests: let them show both sides.
 pytest.register_assert_rewrite("references.complex_reference", "messages")
 
@@ -67,6 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.gpu)
         if place.parts[0] == "distributed":
             item.add_marker(pytest.mark.ranks)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Collections of garbage do not look at the tests themselves, which are more than all that they make."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

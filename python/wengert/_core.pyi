@@ -1038,7 +1038,7 @@ class Tensor:
     def masked_select(self, /, mask: _Operand) -> Tensor:
         """Returns the elements where `mask` is true, in one axis. Their number depends on the data."""
     def matmul(self, /, other: _Operand) -> Tensor:
-        """Returns the matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves both operands."""
+        """Returns the matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves the operand that the gradient of the other reads."""
     def matrix_exp(self) -> Tensor:
         """Returns the exponential of matrices; see `linalg.matrix_exp`."""
     def matrix_power(self, n: builtins.int) -> Tensor:
@@ -2747,7 +2747,7 @@ def masked_scatter(input: _Input, mask: TensorLike, source: Tensor | _Number, *,
 def masked_select(input: _Input, mask: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the elements where `mask` is true, in one axis. Their number depends on the data."""
 def matmul(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Returns the matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves both operands."""
+    """Returns the matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves the operand that the gradient of the other reads."""
 def matrix_exp(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the exponential of matrices; see `linalg.matrix_exp`."""
 def matrix_power(input: _Input, n: builtins.int, *, out: Tensor | None = None) -> Tensor:

@@ -29,7 +29,7 @@ pub fn behind(t: &Tensor) -> Option<(Edge, Levels)> {
                 levels.reverse();
                 return at.edge().map(|edge| (edge, levels));
             }
-            Payload::Dual { primal, .. } | Payload::Staged { value: primal, .. } => at = primal,
+            Payload::Dual { primal, .. } | Payload::Linearized { value: primal, .. } => at = primal,
             Payload::Batched { value, axis, .. } => {
                 levels.push(Level { tag: traced.tag, axis: *axis, size: value.shape().at(*axis) });
                 at = value;

@@ -1,6 +1,6 @@
 //! `linearize`: runs a function once and keeps its derivative at that point as a linear map.
 //!
-//! The function runs in forward mode over a staging interpreter (`src/interp/staged.rs`) that owns the
+//! The function runs in forward mode over a staging interpreter (`src/interp/linearized.rs`) that owns the
 //! tangents. What does not depend on them, the value and the coefficients of every rule, is computed at once.
 //! Operations that do depend on them are the linear map, and are recorded into a list. A call runs that list
 //! with other tangents: no operation of the function and no rule runs again. The list consists of ordinary
@@ -11,7 +11,7 @@ use crate::autodiff::owned::HolderWalk;
 use crate::autodiff::transform::{check_tangent, jvp, unwrap_to_level};
 use crate::bind::bind;
 use crate::interp::Kind;
-use crate::interp::staged::{Atom, Constant, Equation, List, Program};
+use crate::interp::linearized::{Atom, Constant, Equation, LinearMap, List};
 use crate::process::interrupt::InterruptBudget;
 use crate::tape::saving;
 use crate::tensor::Tensors;
@@ -42,22 +42,22 @@ pub fn linearize<F>(f: F, primals: &[Tensor]) -> Result<(Vec<Tensor>, Linear)>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
 {
-    let (level, guard) = interp::push(Kind::Staged);
-    let program = Arc::new(Program::default());
+    let (level, guard) = interp::push(Kind::Linearized);
+    let map = Arc::new(LinearMap::default());
     let mut tangents = Vec::new();
     for x in primals {
-        tangents.push(Some(program.input(&level, x.zeros_like()?)));
+        tangents.push(Some(map.input(&level, x.zeros_like()?)));
     }
-    let observer = saving::with_write_observer(program.clone());
+    let observer = saving::with_write_observer(map.clone());
     let (values, moved) = jvp(f, primals, &tangents)?;
     drop((observer, guard));
     let values = values.iter().map(|y| unwrap_to_level(y, &level)).collect();
-    let mut list = program.take();
+    let mut list = map.take();
     let mut outputs = Vec::new();
     for t in &moved {
         let t = unwrap_to_level(t, &level);
         outputs.push(match t.owned_by(level.tag).map(|t| &t.payload) {
-            Some(Payload::Staged { var, .. }) => Atom::Var(*var),
+            Some(Payload::Linearized { var, .. }) => Atom::Var(*var),
             _ => list.constant(&t),
         });
     }

@@ -48,7 +48,7 @@ impl HolderWalk<'_> {
                 self.tensor(primal);
                 tangent.iter().for_each(|t| self.tensor(t));
             }
-            Payload::Batched { .. } | Payload::Staged { .. } | Payload::Donated { .. } => {
+            Payload::Batched { .. } | Payload::Linearized { .. } | Payload::Donated { .. } => {
                 self.tensor(traced.inner());
             }
         }

@@ -25,7 +25,7 @@ pub fn on_tape(y: &Tensor, tag: Tag) -> Option<Edge> {
             Payload::Taped { primal, .. } => at = primal,
             Payload::Dual { .. }
             | Payload::Batched { .. }
-            | Payload::Staged { .. }
+            | Payload::Linearized { .. }
             | Payload::Donated { .. } => return None,
         }
     }

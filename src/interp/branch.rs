@@ -1,4 +1,5 @@
-//! Branches that run for all examples of a batch, each of which takes one of them (`cond` under `vmap`).
+//! Branches that run for all examples of a batch, each of which takes one of them (`cond` under `vmap`), or
+//! on all ranks, which are the examples then.
 //!
 //! What a branch reads from outside has a derivative only where the branch is taken: 0 times a derivative
 //! that is not finite is NaN, but that of a constant is 0 in all orders. So the first operation of a branch
@@ -138,9 +139,9 @@ pub fn operand(x: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// `x`, with a derivative where `taken` holds, whether or not recording is on: the branch may turn it on. A
-/// flag that is known is not asked: in the history of `x` other ranks may take part, and gradients are added
-/// in one order in eager mode, programs and batches.
+/// `x`, with a derivative where `taken` holds, whether or not recording is on: the branch may turn it on. The
+/// mask is recorded even where the flag's value is known: in the history of `x` other ranks may take part,
+/// and gradients are added in one order in eager mode, programs and batches.
 fn mask(taken: &Tensor, x: &Tensor) -> Result<Tensor> {
     unmasked(|| choose(taken, x, &x.detach()))
 }
@@ -194,7 +195,7 @@ fn mask_all(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Option<Mask
     let is_differentiated = |x: &Tensor| is_number(x) && x.is_differentiated();
     // A level that began in the branch gives the operation its meaning, and masks what it reads below itself.
     let is_above = |x: &&Tensor| x.traced().is_some_and(|t| t.tag > id());
-    if is_view(op) || inputs.iter().any(is_above) || !inputs.iter().any(|x| is_differentiated(x)) {
+    if op.is_view() || inputs.iter().any(is_above) || !inputs.iter().any(|x| is_differentiated(x)) {
         return Ok(None);
     }
     let Some(branch) = running() else { return Ok(None) };
@@ -249,7 +250,7 @@ fn mask_once(flag: &Tensor, for_any: bool, x: &Tensor) -> Result<Tensor> {
 
 /// Whether a node from `first` on, but none of a view, made `x`.
 fn is_recorded_since(x: &Tensor, first: u64) -> bool {
-    x.node().is_some_and(|node| node.seq >= first && !node.op().is_some_and(is_view))
+    x.node().is_some_and(|node| node.seq >= first && !node.op().is_some_and(Op::is_view))
 }
 
 /// Whether `op` reads `x`, which all examples share, as it is, and its results are masked. For products that
@@ -267,23 +268,6 @@ fn is_number(x: &Tensor) -> bool {
     x.dtype().is_float() || x.dtype().is_complex()
 }
 
-/// Whether the result of an operation may be a view of its operand.
-fn is_view(op: &Op) -> bool {
-    use Op::{AsStrided, Bitcast, Diagonal, Expand, Permute, Reshape, Slice, ViewAsComplex, ViewAsReal};
-    matches!(
-        op,
-        AsStrided(_)
-            | Bitcast(_)
-            | Diagonal(_)
-            | Expand(_)
-            | Permute(_)
-            | Reshape(_)
-            | Slice(_)
-            | ViewAsComplex(_)
-            | ViewAsReal(_)
-    )
-}
-
 /// The branch that a batched value is of: that which `traced` was made in.
 fn made_in(traced: &Traced) -> Option<BranchId> {
     match traced.payload {
@@ -295,7 +279,7 @@ fn made_in(traced: &Traced) -> Option<BranchId> {
 /// The branch that the results of `op` are made in, at the level `tag`: a view is where its operand is.
 pub fn of_results(op: &Op, inputs: &[&Tensor], tag: Tag) -> BranchId {
     let of_operand = || inputs.first().and_then(|x| made_in(x.owned_by(tag)?));
-    if id() != 0 && is_view(op) { of_operand().unwrap_or(id()) } else { id() }
+    if id() != 0 && op.is_view() { of_operand().unwrap_or(id()) } else { id() }
 }
 
 /// Whether a value may differ between examples.

@@ -94,7 +94,7 @@ pub fn run<O: Operation, D: Destination>(op: &O, x: &[&Array], to: D, modes: Mod
     to.fill(op, x)
 }
 
-/// Runs `op` with anomaly detection, cost counting, IEEE gradients or a script on.
+/// Runs `op` with anomaly detection, cost counting, IEEE gradients, shapes alone or a script on.
 #[cold]
 fn watched<D: Destination>(op: &Op, x: &[&Array], to: D, modes: Modes) -> Result<D::Out> {
     if modes.has(Modes::SHAPES) {

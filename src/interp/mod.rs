@@ -1,4 +1,5 @@
-//! The chain of interpreters that gives operations their meaning, one per file.
+//! The chain of interpreters that gives operations their meaning, one per file (branches and random numbers
+//! are what several of them share).
 //!
 //! The chain is thread-local and ordered: the innermost interpreter is `current`, each points to its parent,
 //! and the last is `Eval`. A transform (`vjp`, `jvp`, `vmap`) pushes an interpreter of its own and an ambient
@@ -10,9 +11,9 @@ pub mod batch;
 pub mod branch;
 pub mod dual;
 pub mod eval;
+pub mod linearized;
 mod prelude;
 mod randomness;
-pub mod staged;
 pub mod tape;
 
 pub use autocast::{autocast_of, autocasting, below_autocast, eligible, enter_autocast, leave_autocast};
@@ -48,7 +49,7 @@ pub enum Kind {
         randomness: Randomness,
     },
     /// Writes operations down, to be run again with other inputs.
-    Staged,
+    Linearized,
     /// Casts inputs to a lower or higher precision, by operation.
     Autocast(Option<DType>),
 }
@@ -188,7 +189,7 @@ pub fn level() -> Tag {
 
 /// Whether a forward mode or a batch is in force: values are not memory there, and sharing goes by objects.
 pub fn replaces_values() -> bool {
-    let replaces = |at: &Arc<Interp>| matches!(at.kind, Kind::Dual | Kind::Batch { .. } | Kind::Staged);
+    let replaces = |at: &Arc<Interp>| matches!(at.kind, Kind::Dual | Kind::Batch { .. } | Kind::Linearized);
     !is_plain() && current().chain().take_while(|at| !at.plain).any(replaces)
 }
 

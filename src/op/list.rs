@@ -4,7 +4,7 @@
 //! Complex inputs are `Direct` where the operation moves or counts elements of any dtype, factors matrices of
 //! either kind, or has a kernel of its own for them; `Parts` where it runs on the leading axes of the pairs
 //! of its first input; `Lowered` where it has a composition of operations on the parts; else `Undefined`.
-//! An operation returns one tensor; `-> Tensors` where it has several. Read next: `src/bind.rs`.
+//! The [`Effect`] follows. One tensor is returned; `-> Tensors` where there are several. Next: `src/bind.rs`.
 
 use super::*;
 use crate::ops::{self, complex};
@@ -54,6 +54,13 @@ macro_rules! precision {
     ($precision:ident, $op:ident) => { Precision::$precision };
 }
 
+/// The effect of an operation: that of the list, or of its row.
+#[rustfmt::skip]
+macro_rules! effect {
+    (Row, $op:ident) => { if $op.divides() { Effect::Fails } else { Effect::Pure } };
+    ($effect:ident, $op:ident) => { Effect::$effect };
+}
+
 /// What an operation does with complex inputs.
 #[rustfmt::skip]
 macro_rules! lower {
@@ -65,10 +72,7 @@ macro_rules! lower {
 
 /// The type of what an operation returns.
 #[rustfmt::skip]
-macro_rules! output {
-    () => { Tensor };
-    ($out:ident) => { $out };
-}
+macro_rules! output { () => { Tensor }; ($out:ident) => { $out }; }
 
 /// What the documentation tells of an entry of the list.
 pub struct OpEntry {
@@ -85,8 +89,8 @@ pub struct OpEntry {
 }
 
 macro_rules! ops {
-    ($($(#[doc = $doc:literal])* $name:ident($ty:ty): $class:ident, $precision:ident, $complex:ident
-        $(-> $out:ident)?;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident($ty:ty): $class:ident, $precision:ident, $complex:ident,
+        $effect:ident $(-> $out:ident)?;)*) => {
         /// An operation with its attributes. Its inputs stand outside.
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         pub enum Op { $($(#[doc = $doc])* $name($ty),)* }
@@ -96,13 +100,8 @@ macro_rules! ops {
             fn from(op: $ty) -> Op { Op::$name(op) }
         })*
 
-        $(impl Operation for $ty {
-            type Out = output!($($out)?);
-        })*
-
-        impl Operation for Op {
-            type Out = Tensors;
-        }
+        $(impl Operation for $ty { type Out = output!($($out)?); })*
+        impl Operation for Op { type Out = Tensors; }
 
         impl Op {
             /// The public name.
@@ -121,6 +120,11 @@ macro_rules! ops {
             /// The precision under autocast.
             pub fn precision(&self) -> Precision {
                 match self { $(Op::$name(_op) => precision!($precision, _op),)* }
+            }
+            /// What it does beside computing.
+            #[inline]
+            pub fn effect(&self) -> Effect {
+                match self { $(Op::$name(_op) => effect!($effect, _op),)* }
             }
             /// What the tape keeps.
             #[inline]
@@ -174,9 +178,6 @@ macro_rules! ops {
                     rules: formulas!($class, $ty),
                 },)*]
             }
-            /// Every kind of operation with its class and precision, in the order of the list.
-            pub const ALL: &[(&str, Class, Precision)] =
-                &[$((stringify!($name), Class::$class, Precision::$precision),)*];
         }
 
         impl Kernel for Op {
@@ -200,195 +201,198 @@ macro_rules! ops {
             fn element_fn(&self, dtypes: &[DType]) -> Option<ElementFn> {
                 match self { $(Op::$name(op) => op.element_fn(dtypes),)* }
             }
+            fn random_state(&mut self) -> Option<&mut State> {
+                match self { $(Op::$name(op) => op.random_state(),)* }
+            }
         }
     };
 }
 
 ops! {
     /// A row of the tables of unary and binary functions.
-    Map(ops::pointwise::elementwise::Map): Elementwise, Row, Lowered;
+    Map(ops::pointwise::elementwise::Map): Elementwise, Row, Lowered, Row;
     /// `g * d out / d x_i` of a row, in one pass.
-    MapVjp(ops::pointwise::elementwise::MapVjp): Composite, Any, Undefined;
+    MapVjp(ops::pointwise::elementwise::MapVjp): Composite, Any, Undefined, Pure;
     /// How a `MapVjp` changes with the values that it reads, in one pass.
-    MapVjpJvp(ops::pointwise::elementwise::MapVjpJvp): Composite, Any, Undefined;
+    MapVjpJvp(ops::pointwise::elementwise::MapVjpJvp): Composite, Any, Undefined, Pure;
     /// Comparison, to bool.
-    Compare(ops::pointwise::compare::Compare): Discrete, Any, Lowered;
+    Compare(ops::pointwise::compare::Compare): Discrete, Any, Lowered, Pure;
     /// Logical and, or, xor, not.
-    Logical(ops::pointwise::compare::Logical): Discrete, Any, Undefined;
+    Logical(ops::pointwise::compare::Logical): Discrete, Any, Undefined, Pure;
     /// Functions of two integers: their bits, their common divisor.
-    Bitwise(ops::pointwise::bitwise::Bitwise): Discrete, Any, Undefined;
+    Bitwise(ops::pointwise::bitwise::Bitwise): Discrete, Any, Undefined, Pure;
     /// The next floating point number towards another.
-    NextAfter(ops::pointwise::bitwise::NextAfter): Discrete, Any, Undefined;
+    NextAfter(ops::pointwise::bitwise::NextAfter): Discrete, Any, Undefined, Pure;
     /// `where(mask, x, y)`.
-    Select(ops::pointwise::compare::Select): Linear, Any, Lowered;
+    Select(ops::pointwise::compare::Select): Linear, Any, Lowered, Pure;
     /// Conversion to another dtype.
-    Cast(ops::views::cast::Cast): Linear, Any, Lowered;
+    Cast(ops::views::cast::Cast): Linear, Any, Lowered, Pure;
     /// The same bytes as another dtype.
-    Bitcast(ops::views::cast::Bitcast): Discrete, Any, Direct;
+    Bitcast(ops::views::cast::Bitcast): Discrete, Any, Direct, View;
     /// Copy to another device.
-    Transfer(ops::views::cast::Transfer): Linear, Any, Direct;
+    Transfer(ops::views::cast::Transfer): Linear, Any, Direct, Pure;
     /// A copy in row-major order.
-    Contiguous(ops::views::cast::Contiguous): Linear, Any, Direct;
+    Contiguous(ops::views::cast::Contiguous): Linear, Any, Direct, Pure;
     /// Complex numbers as pairs of real ones.
-    ViewAsReal(ops::complex::ViewAsReal): Linear, Any, Direct;
+    ViewAsReal(ops::complex::ViewAsReal): Linear, Any, Direct, View;
     /// Pairs of real numbers as complex ones.
-    ViewAsComplex(ops::complex::ViewAsComplex): Linear, Any, Undefined;
+    ViewAsComplex(ops::complex::ViewAsComplex): Linear, Any, Undefined, View;
     /// Product of complex numbers.
-    ComplexProduct(ops::complex::ComplexProduct): Bilinear, Any, Direct;
+    ComplexProduct(ops::complex::ComplexProduct): Bilinear, Any, Direct, Pure;
     /// Copies of several tensors, as one entry of the tape.
-    Bundle(ops::views::bundle::Bundle): General, Any, Direct -> Tensors;
+    Bundle(ops::views::bundle::Bundle): General, Any, Direct, Pure -> Tensors;
     /// Sum over axes.
-    Sum(ops::reduce::Sum): Linear, F32, Parts;
+    Sum(ops::reduce::Sum): Linear, F32, Parts, Pure;
     /// Arithmetic mean over axes.
-    Mean(ops::reduce::mean::Mean): Linear, F32, Parts;
+    Mean(ops::reduce::mean::Mean): Linear, F32, Parts, Pure;
     /// The transpose of a sum or a mean: a reduced tensor over the axes that it lost.
-    Spread(ops::reduce::mean::Spread): Linear, Any, Lowered;
+    Spread(ops::reduce::mean::Spread): Linear, Any, Lowered, Pure;
     /// Product over axes.
-    Prod(ops::reduce::Prod): Composite, F32, Lowered;
+    Prod(ops::reduce::Prod): Composite, F32, Lowered, Pure;
     /// Maximum or minimum over axes.
-    Extremum(ops::reduce::Extremum): General, Any, Undefined;
+    Extremum(ops::reduce::Extremum): General, Any, Undefined, Pure;
     /// Number of elements that are not zero over axes.
-    CountNonzero(ops::reduce::truth::CountNonzero): Discrete, Any, Direct;
+    CountNonzero(ops::reduce::truth::CountNonzero): Discrete, Any, Direct, Pure;
     /// The places of elements that are not zero.
-    Nonzero(ops::indexing::Nonzero): Discrete, Any, Undefined;
+    Nonzero(ops::indexing::Nonzero): Discrete, Any, Undefined, Pure;
     /// Index of the first maximum or minimum along an axis.
-    ArgExtremum(ops::reduce::ArgExtremum): Discrete, Any, Undefined;
+    ArgExtremum(ops::reduce::ArgExtremum): Discrete, Any, Undefined, Pure;
     /// The order of the elements along an axis.
-    ArgSort(ops::reduce::sort::ArgSort): Discrete, Any, Undefined;
+    ArgSort(ops::reduce::sort::ArgSort): Discrete, Any, Undefined, Pure;
     /// Cumulative sum along an axis.
-    CumSum(ops::reduce::scan::CumSum): Linear, F32, Parts;
+    CumSum(ops::reduce::scan::CumSum): Linear, F32, Parts, Pure;
     /// Cumulative product along an axis.
-    CumProd(ops::reduce::scan::CumProd): Composite, F32, Lowered;
+    CumProd(ops::reduce::scan::CumProd): Composite, F32, Lowered, Pure;
     /// Running index of the maximum or minimum along an axis.
-    ArgScan(ops::reduce::scan::ArgScan): Discrete, Any, Undefined;
+    ArgScan(ops::reduce::scan::ArgScan): Discrete, Any, Undefined, Pure;
     /// First-order recurrence along an axis.
-    Recurrence(ops::reduce::scan::Recurrence): General, F32, Undefined;
+    Recurrence(ops::reduce::scan::Recurrence): General, F32, Undefined, Pure;
     /// Where values belong in a sorted sequence.
-    SearchSorted(ops::reduce::search::SearchSorted): Discrete, Any, Undefined;
+    SearchSorted(ops::reduce::search::SearchSorted): Discrete, Any, Undefined, Pure;
     /// Which of the elements written to a place comes last.
-    ScatterLast(ops::reduce::search::ScatterLast): Discrete, Any, Undefined;
+    ScatterLast(ops::reduce::search::ScatterLast): Discrete, Any, Undefined, Pure;
     /// The extreme of the elements written to a place.
-    ScatterExtreme(ops::reduce::search::ScatterExtreme): Discrete, Any, Undefined;
+    ScatterExtreme(ops::reduce::search::ScatterExtreme): Discrete, Any, Undefined, Pure;
     /// The cross product of vectors of length 3.
-    Cross(ops::contract::cross::Cross): Bilinear, Any, Undefined;
+    Cross(ops::contract::cross::Cross): Bilinear, Any, Undefined, Pure;
     /// Matrix product.
-    Matmul(ops::contract::matmul::Matmul): Bilinear, Low, Lowered;
+    Matmul(ops::contract::matmul::Matmul): Bilinear, Low, Lowered, Pure;
     /// `act(x W' + b)`: a layer.
-    Affine(ops::contract::linear::Affine): Composite, Low, Undefined -> Tensors;
+    Affine(ops::contract::linear::Affine): Composite, Low, Undefined, Pure -> Tensors;
     /// The gradients of a layer's input, weight and bias.
-    AffineVjp(ops::contract::linear::AffineVjp): Composite, Low, Undefined -> Tensors;
+    AffineVjp(ops::contract::linear::AffineVjp): Composite, Low, Undefined, Pure -> Tensors;
     /// Convolution, and the two functions that it is transposed to.
-    Conv(ops::contract::conv::Conv): Bilinear, Low, Lowered;
+    Conv(ops::contract::conv::Conv): Bilinear, Low, Lowered, Pure;
     /// Convolution plus a number for each output channel.
-    ConvBias(ops::contract::conv::ConvBias): Composite, Low, Lowered;
+    ConvBias(ops::contract::conv::ConvBias): Composite, Low, Lowered, Pure;
     /// Maximum of every window, and its place.
-    MaxPool(ops::contract::pool::MaxPool): General, Any, Undefined -> Tensors;
+    MaxPool(ops::contract::pool::MaxPool): General, Any, Undefined, Pure -> Tensors;
     /// Elements at the places of maxima, and the transpose: elements added there.
-    Maxima(ops::contract::pool::Maxima): Linear, Any, Undefined;
+    Maxima(ops::contract::pool::Maxima): Linear, Any, Undefined, Pure;
     /// Same elements, other shape.
-    Reshape(ops::views::view::Reshape): Linear, Any, Direct;
+    Reshape(ops::views::view::Reshape): Linear, Any, Direct, View;
     /// Axes in another order.
-    Permute(ops::views::view::Permute): Linear, Any, Direct;
+    Permute(ops::views::view::Permute): Linear, Any, Direct, View;
     /// Broadcast to a larger shape.
-    Expand(ops::views::view::Expand): Linear, Any, Direct;
+    Expand(ops::views::view::Expand): Linear, Any, Direct, View;
     /// `start + step * i` along every axis.
-    Slice(ops::views::region::Slice): Linear, Any, Direct;
+    Slice(ops::views::region::Slice): Linear, Any, Direct, View;
     /// The transpose of a slice: elements placed among a fill value.
-    Unslice(ops::views::region::Unslice): Linear, Any, Direct;
+    Unslice(ops::views::region::Unslice): Linear, Any, Direct, Pure;
     /// A strided part of the elements in row-major order.
-    AsStrided(ops::views::strided::AsStrided): Linear, Any, Direct;
+    AsStrided(ops::views::strided::AsStrided): Linear, Any, Direct, View;
     /// The main diagonal of the last two axes.
-    Diagonal(ops::views::strided::Diagonal): Linear, Any, Direct;
+    Diagonal(ops::views::strided::Diagonal): Linear, Any, Direct, View;
     /// The transpose of `AsStrided`.
-    AsStridedTranspose(ops::views::strided::AsStridedTranspose): Linear, Any, Direct;
+    AsStridedTranspose(ops::views::strided::AsStridedTranspose): Linear, Any, Direct, Pure;
     /// A tensor with a strided part replaced by another.
-    Put(ops::views::strided::Put): Linear, Any, Direct;
+    Put(ops::views::strided::Put): Linear, Any, Direct, Pure;
     /// A tensor with rows replaced by others, or with these added.
-    PutRows(ops::writes::rows::PutRows): Linear, Any, Direct;
+    PutRows(ops::writes::rows::PutRows): Linear, Any, Direct, Fails;
     /// Which elements are the last of their value.
-    IsLast(ops::writes::rows::IsLast): Discrete, Any, Undefined;
+    IsLast(ops::writes::rows::IsLast): Discrete, Any, Undefined, Pure;
     /// Lower or upper triangle.
-    Triangle(ops::views::region::Triangle): Linear, Any, Direct;
+    Triangle(ops::views::region::Triangle): Linear, Any, Direct, Pure;
     /// Joined along an axis.
-    Cat(ops::views::join::Cat): Linear, Any, Direct;
+    Cat(ops::views::join::Cat): Linear, Any, Direct, Pure;
     /// Rows of an axis picked by an index tensor.
-    Take(ops::indexing::index::Take): Linear, Any, Direct;
+    Take(ops::indexing::index::Take): Linear, Any, Direct, Fails;
     /// The transpose of take.
-    TakeAdd(ops::indexing::index::TakeAdd): Linear, Any, Lowered;
+    TakeAdd(ops::indexing::index::TakeAdd): Linear, Any, Lowered, Fails;
     /// Elements picked along an axis, one index each.
-    Gather(ops::indexing::index::Gather): Linear, Any, Direct;
+    Gather(ops::indexing::index::Gather): Linear, Any, Direct, Fails;
     /// The transpose of gather.
-    ScatterAdd(ops::indexing::index::ScatterAdd): Linear, Any, Lowered;
+    ScatterAdd(ops::indexing::index::ScatterAdd): Linear, Any, Lowered, Fails;
     /// Softmax or log-softmax along the last axis.
-    Softmax(ops::nn::norm::Softmax): General, F32, Undefined;
+    Softmax(ops::nn::norm::Softmax): General, F32, Undefined, Pure;
     /// The VJP (and JVP) of softmax in one pass.
-    SoftmaxVjp(ops::nn::norm::SoftmaxVjp): Composite, F32, Undefined;
+    SoftmaxVjp(ops::nn::norm::SoftmaxVjp): Composite, F32, Undefined, Pure;
     /// Layer or RMS normalisation over trailing axes.
-    LayerNorm(ops::nn::norm::LayerNorm): Composite, F32, Undefined -> Tensors;
+    LayerNorm(ops::nn::norm::LayerNorm): Composite, F32, Undefined, Pure -> Tensors;
     /// The VJP of layer or RMS normalisation.
-    LayerNormVjp(ops::nn::norm::LayerNormVjp): Composite, F32, Undefined -> Tensors;
+    LayerNormVjp(ops::nn::norm::LayerNormVjp): Composite, F32, Undefined, Pure -> Tensors;
     /// Scaled dot product attention.
-    Attention(ops::nn::attention::Attention): Composite, Low, Undefined -> Tensors;
+    Attention(ops::nn::attention::Attention): Composite, Low, Undefined, Pure -> Tensors;
     /// The gradients of attention, of first or second order.
-    AttentionVjp(ops::nn::attention::AttentionVjp): Composite, Any, Undefined -> Tensors;
+    AttentionVjp(ops::nn::attention::AttentionVjp): Composite, Any, Undefined, Pure -> Tensors;
     /// The tangent of attention.
-    AttentionJvp(ops::nn::attention::AttentionJvp): Composite, Any, Undefined -> Tensors;
+    AttentionJvp(ops::nn::attention::AttentionJvp): Composite, Any, Undefined, Pure -> Tensors;
     /// Cross-entropy of logits and class indices, per row.
-    CrossEntropy(ops::nn::loss::CrossEntropy): Composite, F32, Undefined -> Tensors;
+    CrossEntropy(ops::nn::loss::CrossEntropy): Composite, F32, Undefined, Fails -> Tensors;
     /// Softmax minus target, times the row's cotangent.
-    CrossEntropyVjp(ops::nn::loss::CrossEntropyVjp): Composite, F32, Undefined;
+    CrossEntropyVjp(ops::nn::loss::CrossEntropyVjp): Composite, F32, Undefined, Pure;
     /// A step of a recurrent cell.
-    Cell(ops::nn::cell::Cell): Composite, Low, Undefined -> Tensors;
+    Cell(ops::nn::cell::Cell): Composite, Low, Undefined, Pure -> Tensors;
     /// The gradients of its gates.
-    CellVjp(ops::nn::cell::CellVjp): Composite, Any, Undefined -> Tensors;
+    CellVjp(ops::nn::cell::CellVjp): Composite, Any, Undefined, Pure -> Tensors;
     /// All steps of a recurrent layer in one direction.
-    Recurrent(ops::nn::recurrent::Recurrent): Composite, Low, Undefined -> Tensors;
+    Recurrent(ops::nn::recurrent::Recurrent): Composite, Low, Undefined, Pure -> Tensors;
     /// The gradients of all its steps.
-    RecurrentVjp(ops::nn::recurrent::RecurrentVjp): Composite, Any, Undefined -> Tensors;
+    RecurrentVjp(ops::nn::recurrent::RecurrentVjp): Composite, Any, Undefined, Pure -> Tensors;
     /// The Cholesky factor of self-adjoint matrices.
-    Cholesky(ops::linalg::triangular::Cholesky): General, F32, Direct;
+    Cholesky(ops::linalg::triangular::Cholesky): General, F32, Direct, Fails;
     /// Systems of equations with a triangular matrix.
-    TriangularSolve(ops::linalg::triangular::TriangularSolve): General, F32, Direct;
+    TriangularSolve(ops::linalg::triangular::TriangularSolve): General, F32, Direct, Fails;
     /// LU factorisation with row exchanges.
-    Lu(ops::linalg::lu::Lu): General, F32, Direct -> Tensors;
+    Lu(ops::linalg::lu::Lu): General, F32, Direct, Fails -> Tensors;
     /// Systems of equations, from the factors of their matrix.
-    Solve(ops::linalg::lu::Solve): General, F32, Direct;
+    Solve(ops::linalg::lu::Solve): General, F32, Direct, Fails;
     /// QR factorisation.
-    Qr(ops::linalg::qr::Qr): General, F32, Direct -> Tensors;
+    Qr(ops::linalg::qr::Qr): General, F32, Direct, Pure -> Tensors;
     /// Eigenvalues and eigenvectors of self-adjoint matrices.
-    Eigh(ops::linalg::spectral::Eigh): General, F32, Direct -> Tensors;
+    Eigh(ops::linalg::spectral::Eigh): General, F32, Direct, Fails -> Tensors;
     /// Eigenvalues and eigenvectors of any square matrices.
-    Eig(ops::linalg::eig::Eig): General, F32, Direct -> Tensors;
+    Eig(ops::linalg::eig::Eig): General, F32, Direct, Fails -> Tensors;
     /// Singular values and vectors.
-    Svd(ops::linalg::spectral::Svd): General, F32, Direct -> Tensors;
+    Svd(ops::linalg::spectral::Svd): General, F32, Direct, Fails -> Tensors;
     /// The determinant.
-    Det(ops::linalg::functions::Det): General, F32, Direct;
+    Det(ops::linalg::functions::Det): General, F32, Direct, Pure;
     /// The matrix of cofactors: the gradient of the determinant.
-    Cofactor(ops::linalg::functions::Cofactor): General, F32, Direct;
+    Cofactor(ops::linalg::functions::Cofactor): General, F32, Direct, Pure;
     /// The Moore-Penrose inverse.
-    Pinv(ops::linalg::functions::Pinv): General, F32, Direct;
+    Pinv(ops::linalg::functions::Pinv): General, F32, Direct, Fails;
     /// The exponential of matrices.
-    MatrixExp(ops::linalg::functions::MatrixExp): General, F32, Direct;
+    MatrixExp(ops::linalg::functions::MatrixExp): General, F32, Direct, Pure;
     /// The discrete Fourier transform of pairs.
-    Fft(ops::fft::Fft): Linear, F32, Undefined;
+    Fft(ops::fft::Fft): Linear, F32, Undefined, Pure;
     /// The discrete Fourier transform of real numbers, and back.
-    RealFft(ops::fft::RealFft): Linear, F32, Undefined;
+    RealFft(ops::fft::RealFft): Linear, F32, Undefined, Pure;
     /// Random numbers from a seed and a position in its stream.
-    Random(ops::random::Random): Discrete, Any, Undefined;
+    Random(ops::random::Random): Discrete, Any, Undefined, Pure;
     /// A new tensor: one number, a range, an identity.
-    Create(ops::create::Create): Discrete, Any, Direct;
+    Create(ops::create::Create): Discrete, Any, Direct, Pure;
     /// A step of an optimiser on many parameters.
-    Update(ops::updates::Update): Discrete, Any, Undefined -> Tensors;
+    Update(ops::updates::Update): Discrete, Any, Undefined, Writes -> Tensors;
     /// Gradients times a number, and whether one was not finite.
-    Unscale(ops::updates::Unscale): Discrete, Any, Undefined -> Tensors;
+    Unscale(ops::updates::Unscale): Discrete, Any, Undefined, Writes -> Tensors;
     /// Tensors times a number that lies on their device.
-    Rescale(ops::updates::Rescale): Discrete, Any, Undefined -> Tensors;
+    Rescale(ops::updates::Rescale): Discrete, Any, Undefined, Pure -> Tensors;
     /// The norm of all elements of several tensors.
-    TotalNorm(ops::updates::TotalNorm): Discrete, Any, Undefined;
+    TotalNorm(ops::updates::TotalNorm): Discrete, Any, Undefined, Pure;
     /// What the members of a named axis do together.
-    Collective(ops::collective::Collective): Linear, Any, Parts;
+    Collective(ops::collective::Collective): Linear, Any, Parts, Exchanges;
     /// The extremum of what the members of a named axis have.
-    CollectiveExtremum(ops::collective::CollectiveExtremum): Composite, Any, Undefined;
+    CollectiveExtremum(ops::collective::CollectiveExtremum): Composite, Any, Undefined, Exchanges;
     /// A function with rules of the user's own.
-    Custom(ops::custom::Custom): General, Any, Direct -> Tensors;
+    Custom(ops::custom::Custom): General, Any, Direct, Calls -> Tensors;
 }

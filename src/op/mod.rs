@@ -21,6 +21,7 @@
 
 mod at_call;
 mod batched;
+mod effect;
 mod list;
 mod needs;
 mod outputs;
@@ -28,12 +29,14 @@ mod outputs;
 pub use at_call::AtCall;
 pub(crate) use batched::batch;
 pub use batched::{Batched, BatchedOutputs, align, aligned, first_in_front, in_front, in_place};
+pub use effect::Effect;
 pub use list::{Op, OpEntry};
 pub use needs::{Needs, Saves};
 pub use outputs::{Operation, Outputs};
 
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::array::random::State;
 use crate::bind::bind;
 use crate::cpu::pointwise::fused::ElementFn;
 use crate::error::{Error, Result};
@@ -62,6 +65,10 @@ pub trait Kernel {
     /// The loop over elements that the operation is on the host, for dense operands of these dtypes, with its
     /// rule, of which a GPU makes kernels; `None` where it is anything else.
     fn element_fn(&self, _dtypes: &[DType]) -> Option<ElementFn> {
+        None
+    }
+    /// The seed and position of the random numbers that the operation reads; `None` if it reads none.
+    fn random_state(&mut self) -> Option<&mut State> {
         None
     }
     /// Runs and stores the outputs in `out`, memory of their shapes, dtypes and device. An input may be one

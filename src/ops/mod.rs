@@ -6,7 +6,6 @@ pub mod complex;
 pub mod contract;
 pub mod create;
 pub mod custom;
-mod failing;
 pub mod fft;
 pub mod indexing;
 pub mod linalg;
@@ -33,10 +32,12 @@ macro_rules! one {
 pub(crate) use one;
 
 /// How an operation runs: its type, its public name, its kernel, which makes one output or `-> Arrays`; how
-/// it runs `into` memory that is given, if not by a copy of its outputs; and the count of its floating point
-/// operations on inputs with outputs, which for one output is 0 if none is given.
+/// it runs `into` memory that is given, if not by a copy of its outputs; where its random numbers begin, if
+/// it draws any; and the count of its floating point operations on inputs with outputs, which for one output
+/// is 0 if none is given.
 macro_rules! kernel {
     ($op:ty, $name:expr, |$self:ident, $x:ident| -> Arrays $eval:block, $(into |$out:ident| $into:block,)?
+        $(random_state $state:block,)?
         $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
         impl $crate::op::Kernel for $op {
             fn name(&$self) -> &'static str {
@@ -44,19 +45,20 @@ macro_rules! kernel {
             }
             fn eval(&$self, $x: &[&$crate::array::Array]) -> $crate::error::Result<$crate::op::Arrays> $eval
             $crate::ops::kernel! {
-                @rest $self, $x; $(into |$out| $into,)? $(#[$doc])* flops |$inputs, $outputs| $flops
+                @rest $self, $x; $(into |$out| $into,)? $(random_state $state,)?
+                $(#[$doc])* flops |$inputs, $outputs| $flops
             }
         }
     };
     ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr $(, into |$out:ident| $into:block)?
-        $(, element_fn |$dtypes:ident| $element_fn:block)?) => {
+        $(, element_fn |$dtypes:ident| $element_fn:block)? $(, random_state $state:block)?) => {
         $crate::ops::kernel! {
             $op, $name, |$self, $x| $eval, $(into |$out| $into,)? $(element_fn |$dtypes| $element_fn,)?
-            flops |_x, _y| 0
+            $(random_state $state,)? flops |_x, _y| 0
         }
     };
     ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr, $(into |$out:ident| $into:block,)?
-        $(element_fn |$dtypes:ident| $element_fn:block,)?
+        $(element_fn |$dtypes:ident| $element_fn:block,)? $(random_state $state:block,)?
         $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
         impl $crate::op::Kernel for $op {
             fn name(&$self) -> &'static str {
@@ -71,12 +73,12 @@ macro_rules! kernel {
             }
             $crate::ops::kernel! {
                 @rest $self, $x; $(into |$out| $into,)? $(element_fn |$dtypes| $element_fn,)?
-                $(#[$doc])* flops |$inputs, $outputs| $flops
+                $(random_state $state,)? $(#[$doc])* flops |$inputs, $outputs| $flops
             }
         }
     };
     (@rest $self:ident, $x:ident; $(into |$out:ident| $into:block,)?
-        $(element_fn |$dtypes:ident| $element_fn:block,)?
+        $(element_fn |$dtypes:ident| $element_fn:block,)? $(random_state $state:block,)?
         $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
         $(fn eval_into(
             &$self, $x: &[&$crate::array::Array], $out: &[&$crate::array::Array],
@@ -84,6 +86,7 @@ macro_rules! kernel {
         $(fn element_fn(
             &$self, $dtypes: &[$crate::array::dtype::DType],
         ) -> Option<$crate::cpu::pointwise::fused::ElementFn> $element_fn)?
+        $(fn random_state(&mut $self) -> Option<&mut $crate::array::random::State> $state)?
         $(#[$doc])*
         fn flops(&$self, $inputs: &[&$crate::array::Array], $outputs: &[$crate::array::Array]) -> u64 {
             $flops

@@ -63,7 +63,8 @@ kernel! {
                 create_on!(device, random::randint(shape, dtype, low, high, seed, offset)),
             Distribution::Permutation => crate::cpu::random::permutation(shape.numel(), seed, offset),
         }
-    }
+    },
+    random_state { Some(&mut self.state.0) }
 }
 
 impl Discrete for Random {

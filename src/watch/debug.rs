@@ -1,6 +1,7 @@
 //! The debugging modes of a thread: keeping locations, a log of what is recorded, a listener to backward,
 //! anomaly detection (`src/watch/anomaly.rs`), the count of floating point operations (`src/watch/cost.rs`),
-//! and strict gradients. With all modes off, an operation pays one load of a counter.
+//! strict gradients, shapes without values (`src/watch/absent.rs`), and traces of `jit`. With all modes off,
+//! an operation pays one load of a counter.
 
 use crate::error::Result;
 use crate::interp::tape;

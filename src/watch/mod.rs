@@ -1,5 +1,5 @@
-//! Debugging tools: the log of what is recorded, anomaly detection, the count of floating point operations,
-//! scripts and programs.
+//! What looks at operations as they run: debugging modes, counts, shapes without values, and `wengert.jit`
+//! (`script`: the trace; `program`: planning, fusion, running).
 
 pub mod absent;
 pub mod anomaly;

@@ -1,4 +1,5 @@
-//! A script as a program: planned once, run many times with other arguments.
+//! A script as a program: planned once, run many times with other arguments. The script is the trace of a
+//! region, which is a call of a jitted function; the host is Python; a look is a guard.
 //!
 //! A run does what the region did, kernel by kernel and in its order, so its bits are those of the region.
 //! What nobody reads is left out, as is what repeats a step before it, and every array is dropped after its
@@ -18,8 +19,8 @@ mod simplify;
 
 use crate::array::Array;
 use crate::array::buffer::Device;
-use crate::array::random::{self, State};
-use crate::op::Op;
+use crate::array::random;
+use crate::op::Kernel;
 use crate::tape::location::Location;
 use crate::tape::node::Node;
 use crate::watch::script::{MOST, Place, Script, Step, Touched, View};
@@ -102,14 +103,11 @@ pub struct Program {
 /// Why there is no program, and where.
 pub type Refusal = (String, Option<Location>);
 
-/// The random numbers that an operation reads.
-pub fn random_state(op: &mut Op) -> Option<&mut State> {
-    match op {
-        Op::Random(random) => Some(&mut random.state.0),
-        Op::Attention(op) => Some(&mut op.settings.dropout.as_mut()?.state.0),
-        Op::AttentionVjp(op) => Some(&mut op.settings.dropout.as_mut()?.state.0),
-        Op::AttentionJvp(op) => Some(&mut op.settings.dropout.as_mut()?.state.0),
-        _ => None,
+/// The value whose memory a value lies in.
+fn within(values: &[Value], value: u32) -> u32 {
+    match values[value as usize].source {
+        Source::Within(base) => base,
+        _ => value,
     }
 }
 
@@ -169,7 +167,7 @@ impl Program {
             let fact = script.facts.remove(&i).unwrap_or_default();
             let act = match step {
                 Step::Ran { mut op, inputs, outputs, into } => {
-                    let state = random_state(&mut op).map(|state| *state);
+                    let state = op.random_state().map(|state| *state);
                     if state.is_some_and(|state| state.seed != start.seed) {
                         return Err(("a generator of the program's own".into(), None));
                     }
@@ -257,10 +255,7 @@ impl Program {
 
     /// The value whose memory a value lies in.
     fn base(&self, value: u32) -> u32 {
-        match self.values[value as usize].source {
-            Source::Within(base) => base,
-            _ => value,
-        }
+        within(&self.values, value)
     }
 
     /// Whether a step writes to memory of outside.

@@ -28,7 +28,6 @@ def automatic() -> Any:
     yield
     if not enabled:
         gc.disable()
-    gc.unfreeze()
 
 
 @pytest.mark.parametrize("hooks", ["each", "one"])

@@ -6,8 +6,6 @@ import pytest
 import wengert as wg
 from wengert import distributed
 
-pytestmark = pytest.mark.usefixtures("few_objects")
-
 
 def exchanges(function: Any, *args: Any, calls: int) -> list[tuple[str, int]]:
     """What so many calls exchange as one of 4 ranks, the others of which are simulated."""

@@ -9,8 +9,6 @@ import wengert as wg
 from distributed.running import run
 from wengert import distributed
 
-pytestmark = pytest.mark.usefixtures("few_objects")
-
 # Steps with their arguments; a rank and a process that simulates one run the same text.
 STEPS = """
 import json

@@ -233,3 +233,12 @@ def test_masks_that_are_none() -> None:
         ):
             with pytest.raises(error, match=text):
                 getattr(masked, name)(x, **args, **{key: mask})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("correction", [0, 1, 2])
+def test_spreads_of_few_elements_in_a_batch(correction: int) -> None:
+    x = wg.tensor([[1.0, 1.0, 1.0], [2.0, 3.0, 0.0], [2.0, 0.0, 0.0], [3.0, 5.0, 4.0]])
+    for name in ("var", "std"):
+        spread = lambda row, name=name: getattr(row[row > 1], name)(correction=correction)
+        np.testing.assert_array_equal(wg.vmap(spread)(x).numpy(), [spread(row).item() for row in x])

@@ -68,3 +68,11 @@ def test_cubic_samples_of_three_axes() -> None:
             weights.append(row)
         wanted = np.einsum("cdhw,d,h,w->c", image[0], *weights)
         np.testing.assert_allclose(got[(0, slice(None), *place)], wanted, rtol=1e-10)
+
+
+def test_conversions_take_their_flags_by_position() -> None:
+    x = wg.ones(2)
+    assert x.to("cpu", wg.float64, True).dtype == wg.float64
+    assert x.to("cpu", wg.float32, True) is x
+    assert x.to(wg.float32, True, True) is not x
+    assert x.to(wg.ones(1, dtype=wg.int64), False, False).dtype == wg.int64

@@ -107,3 +107,11 @@ def test_size() -> None:
     assert type(size + wg.Size([5])) is wg.Size
     assert repr(size) == "Size([2, 3, 4])"
     assert wg.zeros(size).shape == size
+
+
+def test_numbers_of_numpy_in_lists_keep_their_dtype() -> None:
+    for number in (np.float64(1.5), np.float32(1.5), np.float16(1.5), np.complex128(1j), np.complex64(1j)):
+        for make in (wg.tensor, wg.as_tensor, wg.asarray):
+            made = make([number, number])
+            assert (made.numpy().dtype, made.tolist()) == (number.dtype, [number.item()] * 2)
+    assert wg.tensor([1.5, 1]).dtype == wg.float32

@@ -1,5 +1,6 @@
 """A number that changes compiles no kernel."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -122,3 +123,15 @@ def test_integers_and_creation() -> None:
     for a in (2, 3, 4):
         run(a)
     assert compiled() == before
+
+
+def test_recurrences_whose_first_decay_is_infinite() -> None:
+    decay = wg.tensor([[math.inf, 2.0], [math.nan, 3.0]], device="gpu")
+    start = wg.tensor([[1.0, 0.0], [2.0, 1.0]], device="gpu")
+    assert start.linear_recurrence(decay, 1).tolist() == [[1, 2], [2, 7]]
+    assert start.flip(1).linear_recurrence(decay.flip(1), 1, reverse=True).flip(1).tolist() == [
+        [1, 2],
+        [2, 7],
+    ]
+    grown = wg.tensor([math.inf, 2.0], device="gpu", requires_grad=True).cumprod(0)
+    assert grown.tolist() == [math.inf, math.inf]

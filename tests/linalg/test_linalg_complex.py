@@ -392,3 +392,26 @@ def test_least_squares_where_the_inverse_leaves_the_dtype(dtype, end, shape):
     np.testing.assert_allclose(found.solution.numpy(), expected, rtol=1e-4 if dtype == wg.float32 else 1e-11)
     assert found.rank.item() == rank
     np.testing.assert_allclose(found.singular_values.numpy() / size, values, rtol=0.2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_the_diagonal_of_a_self_adjoint_matrix_is_read_as_real(n: int, uplo: str) -> None:
+    x = some((4, n, n))
+    assert np.abs(np.diagonal(x, 0, -2, -1).imag).max() > 0.1 or n == 1
+    np.testing.assert_allclose(
+        L.eigvalsh(wg.tensor(x), uplo).numpy(), np.linalg.eigvalsh(x, uplo), atol=1e-11
+    )
+    w, v = L.eigh(wg.tensor(x), uplo)
+    own = np.tril(x, -1) if uplo == "L" else adjoint(np.triu(x, 1))
+    whole = own + adjoint(own) + np.eye(n) * np.diagonal(x, 0, -2, -1).real[:, None]
+    np.testing.assert_allclose((v * w.unsqueeze(-2) @ v.mH).numpy(), whole, atol=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3)])
+@pytest.mark.parametrize("order", [1, 2, np.inf])
+def test_norms_of_empty_matrices_are_zero(shape: tuple[int, ...], order: float) -> None:
+    got = L.matrix_norm(wg.zeros(shape), order)
+    assert got.tolist() == wg.zeros(shape[:-2]).tolist()
+    with pytest.raises(ValueError, match="no extremum"):
+        L.matrix_norm(wg.zeros(0, 0), -order)

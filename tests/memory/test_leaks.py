@@ -10,7 +10,7 @@ import gc
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,6 @@ from wengert.utils.checkpoint import checkpoint
 SEARCH = os.environ.get("HYPOTHESIS_PROFILE") == "search"
 REPEATS = 10_000
 OP_REPEATS = 10_000 if SEARCH else 20
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections() -> Iterator[None]:
-    """What exists before is left out of every collection, so that a test affords several."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 # What glibc has handed out; no other C library tells.

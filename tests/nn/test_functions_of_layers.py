@@ -276,3 +276,44 @@ def test_rows_that_are_shortened_have_gradients_in_batches():
     want = 2 * batch * np.minimum(1.0, 1.0 / lengths) * np.array([0, 1, 0, 1])[:, None]
     np.testing.assert_allclose(wg.vmap(slope)(wg.tensor(batch)).numpy(), want, atol=1e-6)
     np.testing.assert_allclose(slope(wg.tensor(w)).numpy(), want[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize(
+    ("dtype", "size", "bound"), [("float16", 64, 0.05), ("float16", 300, 0.02), ("bfloat16", 20, 0.15)]
+)
+def test_images_have_more_pixels_than_halves_can_count(mode, dtype, size, bound):
+    # Smooth along both axes, so that points moved by rounding give nearly the same.
+    row = np.sin(np.linspace(0, 3, size))
+    image = wg.tensor(np.outer(row, row)[None, None].astype("float32"))
+    points = wg.tensor(np.random.default_rng(0).uniform(-1, 1, (1, 40, 1, 2)).astype("float32"))
+    kind = getattr(wg, dtype)
+    got = F.grid_sample(image.to(kind), points.to(kind), mode=mode, align_corners=True)
+    x, y = points[0, :, 0, 0].numpy(), points[0, :, 0, 1].numpy()
+    want = np.sin((x + 1) * 1.5) * np.sin((y + 1) * 1.5)
+    assert got.dtype == kind
+    np.testing.assert_allclose(got.float().numpy().ravel(), want, atol=bound)
+
+
+def test_the_pixels_of_a_large_image_are_counted_exactly():
+    # 2^24 + 1 is no float32.
+    image = wg.zeros(1, 1, 4097, 4097)
+    image[0, 0, -1, -1] = 1.0
+    image[0, 0, -1, -2] = 2.0
+    corner = wg.tensor([[[[1.0, 1.0], [1.0 - 2.0 / 4096, 1.0]]]])
+    for mode in ("bilinear", "nearest", "bicubic"):
+        got = F.grid_sample(image, corner, mode=mode, align_corners=True)
+        assert got.flatten().tolist() == [1.0, 2.0]
+
+
+def test_a_bias_of_a_higher_kind_is_not_cut_down():
+    whole = wg.ones(1, 3, dtype=wg.int64)
+    with pytest.raises(TypeError, match="linear: a bias of float32 for a result of int64"):
+        F.linear(whole, whole, wg.tensor([0.7]))
+    with pytest.raises(TypeError, match="linear: a bias of complex64 for a result of float32"):
+        F.linear(wg.ones(1, 3), wg.ones(1, 3), wg.tensor([0.7j]))
+    with pytest.raises(TypeError, match="conv1d: a bias of complex64 for a result of float32"):
+        F.conv1d(wg.ones(1, 1, 3), wg.ones(1, 1, 2), wg.tensor([1j]))
+    with pytest.raises(TypeError, match="conv1d: a bias of float32 for a result of int64"):
+        F.conv1d(whole.unsqueeze(0), whole.unsqueeze(0), wg.tensor([1.5]))
+    assert F.linear(wg.ones(1, 3), wg.ones(1, 3), wg.tensor([2])).tolist() == [[5.0]]

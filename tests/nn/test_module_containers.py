@@ -96,3 +96,14 @@ def test_what_is_no_pair_is_not_read_to_its_end(kind: str) -> None:
     with pytest.raises(ValueError, match=f"{kind}: pairs of a name and a value expected"):
         getattr(nn, kind)([entry])
     assert next(entry) == 3
+
+
+def test_names_that_are_not_there_are_told_with_those_that_are() -> None:
+    heads = nn.ModuleDict({"left": nn.Linear(1, 1), "right": nn.Linear(1, 1)})
+    for call in (lambda: heads["middle"], lambda: heads.__delitem__("middle")):
+        with pytest.raises(KeyError, match="ModuleDict: there is no 'middle'; it has: 'left', 'right'"):
+            call()
+    with pytest.raises(KeyError, match="ParameterDict: there is no 'a'; it has: nothing"):
+        nn.ParameterDict()["a"]
+    with pytest.raises(KeyError, match="Linear: there is no 'scale'; it has: 'weight', 'bias'"):
+        nn.Linear(1, 1)._parameters["scale"]

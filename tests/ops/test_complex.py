@@ -405,3 +405,19 @@ def test_errors_say_what_to_do() -> None:
         wg.ones(2)[0] = 1j
     with pytest.raises(TypeError, match="complex numbers do not fit into a float32 tensor"):
         wg.ones(2)[0] = wg.tensor(1j)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("equal_nan", [False, True])
+def test_both_parts_must_be_close(dtype: str, equal_nan: bool) -> None:
+    nan, inf = float("nan"), float("inf")
+    parts = [0.0, 1.0, 1.0 + 1e-6, -1.0, 1e9, inf, -inf, nan]
+    numbers = np.array([complex(re, im) for re in parts for im in parts]).astype(dtype)
+    x, y = (each.ravel() for each in np.meshgrid(numbers, numbers))
+    got = wg.isclose(wg.tensor(x), wg.tensor(y), equal_nan=equal_nan)
+    # NumPy adds infinities up to NaN in its bound.
+    with np.errstate(invalid="ignore"):
+        want = np.isclose(x, y, equal_nan=equal_nan)
+    np.testing.assert_array_equal(got.numpy(), want)
+    assert not wg.allclose(wg.tensor([0j]), wg.tensor([5j]))
+    assert not wg.isclose(wg.tensor([1.0]), 1 + 1j)

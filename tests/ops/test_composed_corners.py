@@ -228,3 +228,30 @@ def test_a_padding_row_counted_from_the_end() -> None:
     table, index = wg.arange(6.0).reshape(3, 2), wg.tensor([[0, 2], [1, 1]])
     bags = F.embedding_bag(index, table, mode="sum", padding_idx=-1)
     assert bags.tolist() == [[0.0, 1.0], [4.0, 6.0]]
+
+
+def test_products_from_an_infinite_start_keep_their_values() -> None:
+    x = wg.tensor([math.inf, 2.0, 3.0])
+    want = [math.inf] * 3
+    assert x.cumprod(0).tolist() == want
+    assert x.clone().requires_grad_().cumprod(0).tolist() == want
+    assert wg.jvp(lambda x: x.cumprod(0), (x,), (wg.ones(3),))[0].tolist() == want
+    assert wg.linear_recurrence(wg.ones(2), wg.tensor([math.inf, 2.0])).tolist() == [1.0, 3.0]
+
+
+def test_ramps_of_complex_numbers() -> None:
+    for dtype in (wg.complex64, wg.complex128):
+        got = wg.linspace(0, 1, 5, dtype=dtype)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got.numpy(), np.linspace(0, 1, 5))
+
+
+def test_coordinates_of_narrow_numbers() -> None:
+    for dtype in (wg.uint8, wg.int8, wg.int64):
+        rows, columns = wg.unravel_index(wg.tensor([3, 100], dtype=dtype), (2, 300))
+        assert (rows.dtype, rows.tolist(), columns.tolist()) == (wg.int64, [0, 0], [3, 100])
+
+
+def test_no_spacing_is_one() -> None:
+    x = real(0.0, 1.0, 9.0)
+    assert_close(wg.gradient(x, spacing=None)[0], wg.gradient(x)[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
@@ -71,10 +72,14 @@ def tensors(result: Any) -> Iterator[Tensor]:
             yield from tensors(part)
 
 
+# To parse a signature takes longer than the call.
+signature = functools.cache(inspect.signature)
+
+
 def writes(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
     """Whether the arguments ask for the result in place of the operand."""
     try:
-        given = inspect.signature(function).bind(None, *arguments).arguments
+        given = signature(function).bind(None, *arguments).arguments
     except (TypeError, ValueError):
         return False
     inplace = given.get("inplace")

@@ -30,7 +30,8 @@ TRANSFORMS: Situations = {
     "argnums_far_away": (
         lambda: wg.grad(lambda x: x.sum(), argnums=10**30)(ones(2)),
         ValueError,
-        f"grad: argnums names argument {10**30}, but 1 positional arguments were given",
+        f"grad: argnums names argument {10**30}, but 1 positional arguments were given; what is "
+        "differentiated is given by position",
     ),
     "complex_cotangent": (
         lambda: wg.vjp(lambda x: x * x, ones(2))[1](ones(2) * 1j),
@@ -105,8 +106,8 @@ TRANSFORMS: Situations = {
         TypeError,
         (
             "bool: the value of this tensor depends on the batch element or tangent of an enclosing "
-            "vmap or jvp; move bool out of the transformed function, or use where() instead of a "
-            "branch"
+            "vmap or jvp; move bool out of the transformed function, or use where(), cond() or "
+            "while_loop() instead of a branch"
         ),
     ),
     "vmap_numpy": (

@@ -25,14 +25,16 @@ def gradients(model: Any) -> list[Any]:
     return [None if p.grad is None else p.grad.clone() for p in model.parameters()]
 
 
-SCENARIOS: dict[str, tuple[Scenario, int]] = {}
+SCENARIOS: dict[str, tuple[Scenario, int, str]] = {}
 
 
-def scenario(traces: int) -> Callable[[Scenario], Scenario]:
-    """Adds a scenario that makes so many programs; it must do the same with `jit` and without."""
+def scenario(traces: int, why: str = "") -> Callable[[Scenario], Scenario]:
+    """Adds a scenario that makes so many programs, or runs as Python for this reason; it must do the same with
+    `jit` and without.
+    """
 
     def add(body: Scenario) -> Scenario:
-        SCENARIOS[body.__name__] = body, traces
+        SCENARIOS[body.__name__] = body, traces, why
         return body
 
     return add
@@ -238,7 +240,7 @@ def a_closure_with_a_history(jit: Any) -> Iterator[Any]:
         yield w.grad
 
 
-@scenario(1)
+@scenario(3, "a reverse rule of the program's own")
 def functions_with_rules_of_their_own(jit: Any) -> Iterator[Any]:
     double = wg.custom_vjp(lambda x: x * 2)
     double.defvjp(lambda x: (x * 2, None), lambda _, g: (g * 3,))
@@ -310,7 +312,7 @@ def rounded_weights(jit: Any) -> Iterator[Any]:
         yield scale, scale.grad
 
 
-@scenario(1)
+@scenario(3, "a reverse rule of the program's own")
 def inputs_that_a_rule_leaves_out(jit: Any) -> Iterator[Any]:
     """Nothing reaches them, though the result is on the tape."""
     keeps = wg.custom_vjp(lambda x, y: x * y)
@@ -392,7 +394,7 @@ def derivatives_of_derivatives_of_rows(jit: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_is_the_same_with_and_without(name: str) -> None:
-    body, traces = SCENARIOS[name]
+    body, traces, why = SCENARIOS[name]
     made: list[Any] = []
 
     def jit(function: Any) -> Any:
@@ -404,7 +406,9 @@ def test_is_the_same_with_and_without(name: str) -> None:
     assert len(found) == len(expected)
     for i, (x, y) in enumerate(zip(found, expected)):
         assert x == y, f"value {i}"
-    assert ([f.traces for f in made], [f.why() for f in made]) == ([traces], [[]])
+    (f,) = made
+    assert f.traces == traces
+    assert why in f.why()[0] if why else not f.why()
 
 
 def cases() -> dict[str, tuple[Callable[..., Any], Callable[[], Any], list[Any]]]:
@@ -619,3 +623,45 @@ def test_where_optree_is_loaded_its_registry_is_no_part_of_the_function():
     for _ in range(2):
         assert f(wg.ones(2))["twice"].tolist() == [2.0, 2.0]
     assert (f.traces, f.why()) == (1, [])
+
+
+def test_recording_that_the_function_turns_on_counts_where_it_is_off_around_the_call():
+    p = wg.ones(2, requires_grad=True)
+
+    @wg.jit
+    def f(x):
+        with wg.enable_grad():
+            return p * x
+
+    for _ in range(3):
+        p.grad = None
+        with wg.no_grad():
+            y = f(wg.full((2,), 3.0))
+        assert y.requires_grad
+        y.sum().backward()
+        assert p.grad.tolist() == [3, 3]
+    assert f.traces == 1
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_reverse_rule_of_the_programs_own_is_called_as_often_as_backward(count):
+    factors, calls = [2.0], []
+
+    class Scaled(wg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * y
+
+        @staticmethod
+        def backward(ctx, g):
+            calls.append(ctx.needs_input_grad)
+            return g * factors[0] * (10 if ctx.needs_input_grad[1] else 1), g
+
+    f = wg.jit(lambda x, y: Scaled.apply(x, y))
+    x, y = wg.ones(2, requires_grad=True), wg.ones(2)
+    for i in range(count):
+        out = f(x, y)
+        factors[0] = float(i + 3)
+        assert wg.autograd.grad(out.sum(), [x])[0].tolist() == [i + 3.0] * 2
+        assert len(calls) == i + 1
+    assert "reverse rule of the program's own" in f.why()[0]

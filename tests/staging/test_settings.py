@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import enum
 import functools
 import math
 import pickle
@@ -272,3 +273,75 @@ def test_the_warning_belongs_to_the_line_of_the_call():
         with region, pytest.warns(UserWarning, match="runs as Python from now on") as found:
             staged(wg.ones(1))
         assert found[0].filename == __file__
+
+
+def test_equal_arguments_of_different_types_have_programs_of_their_own():
+    class First(enum.IntEnum):
+        X = 1
+
+    class Second(enum.IntEnum):
+        Y = 1
+
+    one = wg.ones(1)
+    f = wg.jit(lambda x, e: x * 2 if isinstance(e, First) else x * 3)
+    assert [f(one, e).item() for e in (First.X, Second.Y, First.X, Second.Y)] == [2, 3, 2, 3]
+    g = wg.jit(lambda d: next(v * 9 if isinstance(k, bool) else v * k for k, v in d.items()))
+    assert [g({k: one}).item() for k in (1, True, 1.0, 1, True)] == [1, 9, 1, 1, 9]
+    h = wg.jit(lambda d: next(v / (v * k) for k, v in d.items()))
+    assert [h({k: one}).item() for k in (0.0, -0.0, 0.0)] == [math.inf, -math.inf, math.inf]
+    assert (f.why(), g.why(), h.why()) == ([], [], [])
+
+
+def test_where_an_argument_stands_in_a_graph():
+    def f(x):
+        return x.detach() * (2 if x.is_leaf else 3) * (5 if x.retains_grad else 1)
+
+    def kept(x):
+        y = x * 1
+        y.retain_grad()
+        return y
+
+    staged = wg.jit(f)
+    for make in (lambda x: x, lambda x: x * 1, kept):
+        for x in (wg.ones(1), wg.ones(1, requires_grad=True)):
+            for y in (make(x), make(x)) if x.requires_grad else (x, x):
+                assert staged(y).item() == f(y).item()
+    assert "is_leaf of an argument" in staged.why()[0]
+
+
+def test_private_slots_and_attributes_of_partial_functions_are_compared():
+    class Kept:
+        __slots__ = ("__number", "__tensor")
+
+        def __init__(self, number):
+            self.set(number, wg.ones(1))
+
+        def set(self, number, tensor):
+            self.__number, self.__tensor = number, tensor
+
+        def get(self):
+            return self.__number * self.__tensor
+
+    kept, scaled = Kept(2.0), functools.partial(lambda x: x)
+    scaled.by = 1.0
+    f = wg.jit(lambda x: scaled(x) * scaled.by * kept.get())
+    assert [f(wg.ones(1)).item() for _ in range(2)] == [2.0, 2.0]
+    kept.set(3.0, wg.ones(1))
+    assert f(wg.ones(1)).item() == 3.0
+    kept.set(3.0, wg.full((1,), 5.0))
+    assert f(wg.ones(1)).item() == 15.0
+    scaled.by = 7.0
+    assert f(wg.ones(1)).item() == 105.0
+
+
+def test_a_copy_of_an_optimiser_in_a_function_is_one():
+    optimizer, copies = wg.optim.SGD([wg.ones(2, requires_grad=True)], lr=0.1), []
+
+    @wg.jit
+    def f(x):
+        copies.append(copy.deepcopy(optimizer))
+        return x * 2
+
+    f(wg.ones(1))
+    assert type(copies[0]) is type(optimizer) is wg.optim.SGD
+    assert type(pickle.loads(pickle.dumps(copies[0]))) is wg.optim.SGD

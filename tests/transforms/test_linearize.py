@@ -341,7 +341,7 @@ def test_errors() -> None:
     wg.linearize(f, x)
     with pytest.raises(RuntimeError, match="was made inside a linearize that has ended"):
         seen[0] + 1
-    assert "Staged" in repr(seen[0])
+    assert "Linearized" in repr(seen[0])
 
 
 def test_a_map_that_its_own_rule_holds_is_collected() -> None:

@@ -10,7 +10,7 @@ from wengert._types import Dims, TensorLike
 
 __all__ = ["gradient"]
 
-Spacing = complex | Tensor | Sequence[complex | Tensor]
+Spacing = complex | Tensor | Sequence[complex | Tensor] | None
 
 
 def gradient(
@@ -23,7 +23,7 @@ def gradient(
 
     Args:
         input: the values. Integers become float32.
-        spacing: the distance of neighbours, one for all axes or one for each; or for each axis the
+        spacing: the distance of neighbours, one for all axes (None is 1) or one for each; or for each axis the
             coordinates of its points, a tensor of one axis and its length.
         dim: an axis or several; all by default.
         edge_order: 1 for first order at the ends, 2 for second.
@@ -54,7 +54,7 @@ def gradient(
     elif isinstance(spacing, Tensor) and spacing.ndim:
         steps = [spacing]
     else:
-        steps = [spacing] * len(axes)
+        steps = [1 if spacing is None else spacing] * len(axes)
     if len(steps) != len(axes):
         raise ValueError(
             f"gradient: one spacing or one for each of {len(axes)} axes expected, got {len(steps)}"

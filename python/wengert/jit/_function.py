@@ -43,13 +43,16 @@ _NO_PLACE = "an object without a __dict__ has no place for programs; keep its me
 
 _INSIDE = "a transform around the call; transform the jitted function itself, as in vmap(jit(f))"
 
-_TOO_MANY = f"more than {_MOST} kinds of arguments; give numbers that change at each call as tensors"
+_TOO_MANY = (
+    f"more than {_MOST} kinds of arguments; give numbers that change at each call as tensors, and pad tensors "
+    "to a few shapes"
+)
 
 # Held while a function is written down.
 _TRACING = threading.Lock()
 
 # What is equal to nothing else that could be an argument; what a method belongs to is watched.
-_NAMED = (type, enum.Enum, types.BuiltinFunctionType, types.MethodType)
+_NAMED = (types.BuiltinFunctionType, types.MethodType)
 
 # An argument whose whole state is not known.
 _STRANGE = object()
@@ -291,6 +294,8 @@ class Staged(_core._FastPath, Generic[P, R]):
                     return None, leaves, []
                 tensors.append(x)
                 key.append(type(x))
+            elif isinstance(x, type | enum.Enum):
+                key.append(_Itself(x))
             elif isinstance(x, _NAMED) or _is_itself(type(x)):
                 key.append(x)
             elif isinstance(x, CONSTANTS) and package(type(x)) in ("builtins", "numpy", "wengert"):
@@ -497,13 +502,29 @@ def _is_itself(kind: Any) -> bool:
     return kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__
 
 
+class _Itself:
+    """What is told apart by identity, whatever it is equal to."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def _order(value: Any) -> Any:
     """What trees do not tell: the keys of dictionaries in their order."""
     if value is None or isinstance(value, (Tensor, *VALUES)):
         return None
     if isinstance(value, dict):
-        inner = [(key, _order(x)) for key, x in value.items()]
-        return _STRANGE if any(x is _STRANGE for _, x in inner) else tuple(inner)
+        # Keys that are equal may be of different types, as 1 and True.
+        inner = [(type(key), repr(key), _order(x)) for key, x in value.items()]
+        return _STRANGE if any(x is _STRANGE for *_, x in inner) else tuple(inner)
     if isinstance(value, list | tuple | collections.deque):
         inner = [_order(x) for x in value]
         return _STRANGE if _STRANGE in inner else tuple(inner)

@@ -152,6 +152,7 @@ class State:
             yield from (value.fget, value.fset)
         elif isinstance(value, functools.partial):
             yield from self._looked(value, ("func", "args", "keywords"))
+            yield from self._all(vars(value))
         elif isinstance(value, functools.cached_property):
             yield value.func
         elif isinstance(value, _function.Staged):
@@ -393,7 +394,11 @@ def _is_of_c(attribute: Any) -> bool:
 def _slots(kind: type) -> tuple[str, ...]:
     """The attributes of a class that are in no dictionary."""
     names = kind.__dict__.get("__slots__", ())
-    return (names,) if isinstance(names, str) else tuple(names)
+    owner = kind.__name__.lstrip("_")
+    return tuple(
+        f"_{owner}{name}" if owner and name.startswith("__") and not name.endswith("__") else name
+        for name in ((names,) if isinstance(names, str) else names)
+    )
 
 
 def _contents(cell: types.CellType) -> Any:

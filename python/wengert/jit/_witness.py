@@ -133,6 +133,15 @@ def _name(frame: types.FrameType) -> str:
     return root(frame.f_globals.get("__name__", ""))
 
 
+def _in_place_of(shadow: type, kind: type, reduced: Any) -> Any:
+    """How an object is copied, of its own class."""
+    if not isinstance(reduced, tuple):
+        return reduced
+    function, args, *rest = reduced
+    own = tuple(kind if x is shadow else x for x in args)
+    return kind if function is shadow else function, own, *rest
+
+
 class Shadows:
     """While entered, single objects are of other classes, which see what is called and read.
 
@@ -188,6 +197,8 @@ class Shadows:
                 return self._called(value, found, f"{kind.__name__}.{name}")
             if name in recorded:
                 return self._recorded(value, kind, name, found)
+            if name == "__reduce_ex__":
+                return lambda protocol: _in_place_of(type(value), kind, found(protocol))
             inside = root(sys._getframe(1).f_globals.get("__name__", "")) == "wengert"
             if not is_compared and not inside and name != "__class__":
                 _core._stage_refuse(

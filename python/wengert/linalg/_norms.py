@@ -78,14 +78,20 @@ def matrix_norm(
     elif ord == "nuc":
         out = svdvals(matrix).sum(-1)
     elif abs(ord) == 2:
-        values = svdvals(matrix)
-        out = values.amax(-1) if ord > 0 else values.amin(-1)
+        out = _extreme(svdvals(matrix), ord)
     else:
         sums = matrix.abs().sum(-2 if abs(ord) == 1 else -1)
-        out = sums.amax(-1) if ord > 0 else sums.amin(-1)
+        out = _extreme(sums, ord)
     for axis in sorted((rows, columns)) if keepdim else ():
         out = out.unsqueeze(axis)
     return out
+
+
+def _extreme(sizes: Tensor, ord: float) -> Tensor:
+    """The largest, or for a negative order the smallest, along the last axis. A norm of nothing is 0."""
+    if ord < 0:
+        return sizes.amin(-1)
+    return sizes.amax(-1) if sizes.shape[-1] else sizes.sum(-1)
 
 
 def norm(

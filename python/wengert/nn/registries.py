@@ -4,10 +4,15 @@ read and written.
 Values live in the `__dict__` of the module, and these are views of it.
 """
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any
 
-__all__ = ["Registered"]
+__all__ = ["Registered", "absent"]
+
+
+def absent(what: str, name: object, known: Iterable[str]) -> KeyError:
+    """The error for a name that is not there."""
+    return KeyError(f"{what}: there is no {name!r}; it has: {', '.join(map(repr, known)) or 'nothing'}")
 
 
 class Registered(MutableMapping[str, Any]):
@@ -20,7 +25,7 @@ class Registered(MutableMapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         """The part of this name."""
         if name not in self._module.__dict__[self._kind]:
-            raise KeyError(name)
+            raise absent(type(self._module).__name__, name, self)
         return self._module.__dict__[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -31,7 +36,7 @@ class Registered(MutableMapping[str, Any]):
     def __delitem__(self, name: str) -> None:
         """Forgets the part."""
         if name not in self._module.__dict__[self._kind]:
-            raise KeyError(name)
+            raise absent(type(self._module).__name__, name, self)
         delattr(self._module, name)
 
     def __iter__(self) -> Iterator[str]:

@@ -103,7 +103,8 @@ def select(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[tuple[in
     for i in positions:
         if not -len(args) <= i < len(args):
             raise ValueError(
-                f"{name}: argnums names argument {i}, but {len(args)} positional arguments were given"
+                f"{name}: argnums names argument {i}, but {len(args)} positional arguments were given; what "
+                "is differentiated is given by position"
             )
     positions = tuple(i % len(args) for i in positions)
     if len(set(positions)) < len(positions):

@@ -35,9 +35,9 @@ class _NotGiven:
 _NOT_GIVEN: Any = _NotGiven()
 
 
-def _find_axis(axis: int, ndim: int, what: str) -> int:
+def _find_axis(axis: int, ndim: int, what: Callable[[], str], instead: str = "") -> int:
     if not -ndim <= axis < ndim:
-        raise ValueError(f"vmap: {what} has {ndim} axes and no axis {axis}")
+        raise ValueError(f"vmap: {what()} has {ndim} axes and no axis {axis}{instead}")
     return axis % ndim
 
 
@@ -176,8 +176,12 @@ def vmap(
                 full[i] = x
             return tree_unflatten(structure, full)
 
-        axes = [None if a is None else _find_axis(a, x.ndim, "an argument") for a, x in zip(axes, leaves)]
         where = lambda i: _argument(structure._paths()[batched[i]])
+        shared = f"; give None in {spelled} for what all examples share"
+        axes = [
+            None if a is None else _find_axis(a, x.ndim, partial(where, i), shared)
+            for i, (a, x) in enumerate(zip(axes, leaves))
+        ]
         size = _batch_size(leaves, axes, axis_size, spelled, where)
         if chunk_size is not None and chunk_size < size:
             parts = []
@@ -231,7 +235,7 @@ def vmap(
                 continue
             if axis is None:
                 y, axis = y.expand(size, *y.shape), 0
-            target = _find_axis(target, y.ndim, "a result")
+            target = _find_axis(target, y.ndim, lambda: "a result")
             results.append(y if axis == target else y.movedim(axis, target))
         return tree_unflatten(run.out, results)
 

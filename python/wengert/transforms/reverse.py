@@ -155,7 +155,8 @@ def _cotangents(tree: Any, structure: TreeDef, out: list[Tensor], name: str) -> 
     for g, y in zip(leaves, out):
         if tuple(g.shape) != tuple(y.shape):
             raise _core.ShapeError(
-                f"{name}: a cotangent of shape {tuple(g.shape)} given for an output of shape {tuple(y.shape)}"
+                f"{name}: a cotangent of shape {tuple(g.shape)} given for an output of shape "
+                f"{tuple(y.shape)}; give one of the output's shape"
             )
         if g.dtype.is_complex and not y.dtype.is_complex:
             raise TypeError(

@@ -97,12 +97,15 @@ class Selection:
         correction: float | None = None,
         **other: Any,
     ) -> Tensor:
-        """Their variance, the sum of squares divided by their number less 1 (or less `correction`)."""
+        """Their variance, the sum of squares divided by their number less 1 (or less `correction`), but by no less
+        than 0.
+        """
         if isinstance(dim, bool):
             dim, unbiased = None, dim
         less = correction if correction is not None else float(unbiased is not False)
         squares = self.__sub__(self.mean()).square().sum()
-        return _along("var", squares / (self.numel().to(self.dtype) - less), dim, keepdim, **other)
+        freedom = (self.numel().to(self.dtype) - less).clamp(min=0)
+        return _along("var", squares / freedom, dim, keepdim, **other)
 
     def std(
         self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **other: Any

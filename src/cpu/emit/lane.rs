@@ -227,9 +227,6 @@ macro_rules! function {
     ($read:ident, $x:ident, atanh) => {
         refused($x)
     };
-    ($read:ident, $x:ident, ndtr) => {
-        refused($x)
-    };
     ($read:ident, $x:ident, tanh) => {
         ssa::whole(|| $read!($x, tanh))
     };

@@ -10,6 +10,9 @@
 //! Where a function has rare arguments, the emitted loop returns before it computes them, and the caller runs
 //! compiled loops there.
 //!
+//! In the words of compilers: the list is in static single assignment form, a row is an instruction of it, a
+//! [`Code::Leave`] a side exit, and registers are given out by a linear scan (`src/cpu/emit/allocate.rs`).
+//!
 //! A list is written for AVX2 or for AVX-512 (`src/cpu/emit/target.rs`). What AVX2 has no instruction for is
 //! several rows (`src/cpu/emit/composed.rs`). AVX-512 skips the elements of a register that are not there;
 //! loops for AVX2 compute whole registers, the last of which may overlap the one before.
@@ -124,10 +127,10 @@ impl Emitted {
         })
     }
 
-    /// Whether `n` elements are computed faster by so many loops, tile by tile. In a tile, functions of many
-    /// elements are computed at once; here the processor sees those of the next elements only as far as its
-    /// window reaches.
-    pub fn waits(&self, n: usize, loops: usize) -> bool {
+    /// Whether `n` elements are computed faster by as many loops as these, tile by tile. In a tile, functions
+    /// of many elements are computed at once; here the processor sees those of the next elements only as far
+    /// as its window reaches.
+    pub fn is_slower_than_tiles(&self, n: usize, loops: usize) -> bool {
         let at_once = self.rows / 2;
         let own = at_once.max(self.depth * LATENCY * self.rows.min(WINDOW) / WINDOW);
         let tiled = at_once + 2 * loops;

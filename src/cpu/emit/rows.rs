@@ -1,4 +1,4 @@
-//! The instructions of each row.
+//! Instruction selection: the machine instructions of each row of the list.
 
 use super::allocate::{Allocation, pool};
 use super::ssa::{Code, Row};

@@ -39,7 +39,7 @@ pub fn uses(list: &List) -> Uses {
             }
             first[x as usize] = i as u32;
             let in_memory = !is_avx2 || list.rows[x as usize].code == Code::Constant;
-            worth[x as usize] += if in_memory && fits_last(row, k) { 1 } else { 4 };
+            worth[x as usize] += if in_memory && fits_last(row, k, is_avx2) { 1 } else { 4 };
         }
         most = most.max(live);
     }
@@ -48,10 +48,11 @@ pub fn uses(list: &List) -> Uses {
 }
 
 /// Whether operand `k` of a row may be read from memory by its instruction.
-fn fits_last(row: &Row, k: usize) -> bool {
+fn fits_last(row: &Row, k: usize, is_avx2: bool) -> bool {
     use Code::*;
     match row.code {
-        Sqrt | Floor | Round | FromInt | Shl | Shr => k == 0,
+        Sqrt | Floor | Round | FromInt => k == 0,
+        Shl | Shr | ShrZeros => k == 0 && !is_avx2,
         Fma | Fnma => true,
         Add | Mul | IntAdd | IntAnd | IntOr | IntXor | Lt | Le | Eq | Ne | IntEq => true,
         Sub | Div | Min | Max | Scale | IntSub | Select => k == 1,

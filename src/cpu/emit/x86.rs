@@ -1,7 +1,8 @@
 //! The encoder: the instructions that rows become, and those of the loop around them.
 //!
-//! Every instruction is one line of a table: its opcode for 32 and for 64 bits. The formats are in Intel's
-//! manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX).
+//! The instructions of rows are lines of a table: the opcode for 32 and for 64 bits. Those of the loop, and
+//! of truth values in memory, are written out. The formats are in Intel's manual, volume 2, sections 2.3
+//! (VEX) and 2.7 (EVEX).
 //!
 //! Read next: `src/cpu/emit/vex.rs`, what is different with AVX2.
 
@@ -235,13 +236,13 @@ impl Writer {
         }
     }
 
-    /// Loads the elements of an operand that are there, then zeros.
+    /// Loads the elements of an operand that are there, then zeros; with AVX2 a whole register.
     pub fn load_elements(&mut self, to: Zmm, base: General) {
         let last = Last::Elements { base, size: self.size() };
         self.vector(opcode::LOAD, to, 0, last, Some((PRESENT, true)));
     }
 
-    /// Stores the elements of a result that are there.
+    /// Stores the elements of a result that are there; with AVX2 a whole register.
     pub fn store_elements(&mut self, from: Zmm, base: General) {
         let last = Last::Elements { base, size: self.size() };
         self.vector(opcode::STORE, from, 0, last, Some((PRESENT, false)));
@@ -357,7 +358,7 @@ impl Writer {
         let end = self.distance();
         // A whole register, or what is left.
         let width = self.width();
-        // cmp r9, width; jbe +7; mov r9d, width
+        // cmp r9, width; jbe +6; mov r9d, width
         self.bytes.extend([0x49, 0x83, 0xf9, width, 0x76, 6, 0x41, 0xb9, width, 0, 0, 0]);
         // kmovw k1, [rdx + 2 * r9]
         self.bytes.extend([0xc4, 0xa1, 0x78, 0x90, 0x0c, 0x4a]);

@@ -22,6 +22,8 @@ fn eigh_of<T: Field>(x: &Array) -> Result<[Array; 2]> {
             || (Mat::<T>::zeros(n, n), Diag::<T>::zeros(n), Mat::<T>::zeros(n, n), MemBuffer::new(memory));
         given.each("eigh", given.cost(9, 20), fresh, |(a, w, v, memory), matrix, i| {
             a.copy_from_triangular_lower(matrix);
+            // The diagonal of a self-adjoint matrix is real.
+            (0..n).for_each(|k| a[(k, k)] = T::from_real_impl(&a[(k, k)].re()));
             let scale = scale(magnitude(a.as_ref()).ok_or(Failure::NotFinite)?);
             rescale(a, [scale]);
             let stack = MemStack::new(memory);

@@ -139,7 +139,9 @@ impl<'a> Places<'a> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             #[cfg(all(unix, target_arch = "x86_64"))]
-            if let Some(code) = chain.emitted().filter(|code| !code.waits(end - start, chain.links.len())) {
+            if let Some(code) =
+                chain.emitted().filter(|code| !code.is_slower_than_tiles(end - start, chain.links.len()))
+            {
                 return chain.looped(code, from, to, start, end, *streamed);
             }
             chain.tiled(from, to, start, end, *streamed)

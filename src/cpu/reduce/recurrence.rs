@@ -12,9 +12,12 @@ pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     let sizes = around(&x.shape(), axis);
     dispatch_computed!(dtype, T => {
         let (decay, x) = (decay.slice::<T>()?, x.slice::<T>()?);
-        lines(out.slice_mut::<T>()?, sizes, 0.0f64, |at, total| {
-            *total = decay[at].to_f64() * *total + x[at].to_f64();
-            T::from_f64(*total)
+        lines(out.slice_mut::<T>()?, sizes, None::<f64>, |at, total| {
+            // Nothing is before the first, whose decay may be infinite.
+            let before = total.map_or(0.0, |total| decay[at].to_f64() * total);
+            let now = before + x[at].to_f64();
+            *total = Some(now);
+            T::from_f64(now)
         })?;
     });
     cast(&out, dtype)

@@ -1,6 +1,7 @@
 //! The public functions of convolution and its transpose: they check the options and build a [`Window`].
 
 use crate::array::window::{AXES, Window};
+use crate::ops::contract::bias_for;
 use crate::ops::contract::conv::{Conv, ConvBias, Member, per_channel};
 use crate::ops::contract::integers;
 use crate::ops::pointwise::operand::promote;
@@ -146,7 +147,7 @@ fn operands(
 fn biased(out: Tensor, op: &str, bias: Option<&Tensor>, rank: usize) -> Result<Tensor> {
     let Some(bias) = bias else { return Ok(out) };
     check_bias(op, bias, out.shape().at(1))?;
-    out.add(&per_channel(&bias.cast(out.dtype())?, rank)?)
+    out.add(&per_channel(&bias_for(op, bias, out.dtype())?, rank)?)
 }
 
 /// Raises unless `bias` has one number per channel.
@@ -210,7 +211,7 @@ impl Tensor {
                 check_bias(op, bias, outputs)?;
                 let keeps = crate::interp::autocasting() && !x.dtype().is_complex();
                 let same = keeps || bias.dtype() == x.dtype();
-                let bias = if same { bias.clone() } else { bias.cast(x.dtype())? };
+                let bias = if same { bias.clone() } else { bias_for(op, bias, x.dtype())? };
                 bind(ConvBias { conv }, &[&x, &w, &bias])?
             }
         };

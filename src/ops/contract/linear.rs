@@ -6,6 +6,7 @@ use crate::cpu::product::epilogue::Activation;
 use crate::device::{FusedActivation, layer};
 use crate::math::real::Pointwise;
 use crate::math::terms::Terms;
+use crate::ops::contract::bias_for;
 use crate::ops::contract::matmul::{Form, Matmul, product};
 use crate::ops::pointwise::elementwise::{Map, MapVjp};
 use crate::ops::pointwise::table::{Arg, Fun, Visit, pointwise_rule};
@@ -322,7 +323,7 @@ impl Tensor {
         let mut out = self.matmul(&weight.transpose(0, 1)?)?;
         if let Some(bias) = bias {
             // Under autocast the product determines the dtype of the whole layer, as in PyTorch.
-            out = out.add(&bias.cast(out.dtype())?)?;
+            out = out.add(&bias_for("linear", bias, out.dtype())?)?;
         }
         act.map_or(Ok(out.clone()), |act| out.unary(act))
     }

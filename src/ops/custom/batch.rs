@@ -135,6 +135,10 @@ impl CustomRule for Batched {
         self.one.plan()
     }
 
+    fn reads_elsewhere(&self) -> bool {
+        self.one.reads_elsewhere()
+    }
+
     fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
         self.within(|level| {
             let operands = Self::operands(level, x, &self.in_axes);

@@ -20,7 +20,7 @@ pub use transpose::transpose;
 
 use crate::autodiff::{accumulate, transform};
 use crate::bind::bind_at;
-use crate::interp::{self, Interp, Kind, staged};
+use crate::interp::{self, Interp, Kind, linearized};
 use crate::op::Op;
 use crate::ops::prelude::*;
 use crate::tape::host_ref::Holder;
@@ -40,6 +40,13 @@ pub struct Custom {
     hidden: bool,
     /// The precision of the autocast region around the call.
     autocast: Option<Option<DType>>,
+}
+
+impl Custom {
+    /// Whether its reverse rule may read what has changed since the forward.
+    pub fn reads_elsewhere(&self) -> bool {
+        self.rule.reads_elsewhere()
+    }
 }
 
 impl PartialEq for Custom {
@@ -83,7 +90,7 @@ pub fn process(at: &Arc<Interp>, custom: &Custom, inputs: &[&Tensor]) -> Result<
         Kind::Autocast(_) => bind_at(at.below(), &custom.clone().into(), inputs),
         Kind::Tape { .. } => custom.record(at, inputs),
         Kind::Dual => custom.push(at, inputs),
-        Kind::Staged => staged::process(at, &custom.clone().into(), inputs),
+        Kind::Linearized => linearized::process(at, &custom.clone().into(), inputs),
         Kind::Batch { .. } => custom.batch_at(at, inputs),
     }
 }

@@ -52,6 +52,10 @@ pub trait CustomRule: Holder {
     fn is_zero(&self, _i: usize, _given: &[bool]) -> bool {
         false
     }
+    /// Whether the VJP is code of the program's own, which may read what has changed since the forward.
+    fn reads_elsewhere(&self) -> bool {
+        false
+    }
     /// Returns the tangent of each output.
     fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
     /// [`CustomRule::jvp`]; also returns the outputs if the rule computes them as well.

@@ -236,6 +236,7 @@ impl Tensor {
             let far = difference(&x.cast(whole)?, &y.cast(whole)?, wide)?;
             return far.le(&y.cast(wide)?.abs()?.mul(rtol)?.add(atol)?);
         }
+        let wide = if whole.is_complex() { wide.complex() } else { wide };
         let (x, y) = (x.cast(wide)?, y.cast(wide)?);
         // Equal infinities are close, though their difference is not a number.
         let near = x.sub(&y)?.abs()?.le(&y.abs()?.mul(rtol)?.add(atol)?)?;

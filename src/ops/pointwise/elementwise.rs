@@ -116,7 +116,7 @@ impl Map {
     }
 
     /// Whether it divides, which of integers fails by zero.
-    fn divides(&self) -> bool {
+    pub fn divides(&self) -> bool {
         matches!(self.fun, Fun::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod))
     }
 

@@ -115,7 +115,7 @@ fn has_lost(total: &Tensor) -> Result<bool> {
     let array = match total {
         Tensor::Array(array) => array,
         // A staged program must not depend on the values it was staged with.
-        Tensor::Traced(t) if matches!(t.payload, Payload::Staged { .. }) => return Ok(false),
+        Tensor::Traced(t) if matches!(t.payload, Payload::Linearized { .. }) => return Ok(false),
         Tensor::Traced(t) => return has_lost(t.inner()),
     };
     if array.device() != Device::Cpu || array.dtype() != DType::F32 {

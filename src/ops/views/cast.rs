@@ -176,7 +176,7 @@ impl Tensor {
         while let Some(t) = at.traced().cloned() {
             at = match &t.payload {
                 Payload::Taped { primal, .. } | Payload::Dual { primal, .. } => primal.clone(),
-                Payload::Staged { var, program, .. } => return program.detach(&t, *var),
+                Payload::Linearized { var, map, .. } => return map.detach(&t, *var),
                 Payload::Donated { .. } => return at,
                 Payload::Batched { value, .. } => return t.with_inner(value.detach()),
             };

@@ -66,7 +66,7 @@ fn level(was: &Arc<Traced>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
             let next = if axis == from { next.clone() } else { next.move_axis(*from, *axis)? };
             Ok(was.with_inner(kept(value, &next, keep)?))
         }
-        (Payload::Staged { .. }, _) if keep == Keep::All => lost(was, is.inner(), keep),
+        (Payload::Linearized { .. }, _) if keep == Keep::All => lost(was, is.inner(), keep),
         _ => Ok(Tensor::Traced(is.clone())),
     }
 }
@@ -90,8 +90,8 @@ fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
             let each = new.unsqueeze(*axis as i64)?.expand(&value.shape())?;
             Ok(was.with_inner(kept(value, &each, keep)?))
         }
-        Payload::Staged { value, .. } if keep == Keep::All => Ok(was.with_inner(kept(value, new, keep)?)),
-        Payload::Staged { .. } | Payload::Donated { .. } => merged(None, new, keep),
+        Payload::Linearized { value, .. } if keep == Keep::All => Ok(was.with_inner(kept(value, new, keep)?)),
+        Payload::Linearized { .. } | Payload::Donated { .. } => merged(None, new, keep),
     }
 }
 
@@ -116,7 +116,7 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
             };
             Ok(is.with_inner(merged(each.as_ref(), value, keep)?))
         }
-        Payload::Staged { .. } | Payload::Donated { .. } => Ok(Tensor::Traced(is.clone())),
+        Payload::Linearized { .. } | Payload::Donated { .. } => Ok(Tensor::Traced(is.clone())),
     }
 }
 

@@ -37,9 +37,9 @@ pub fn check_outside(op: &str, target: &Tensor) -> Result<()> {
 fn outside(op: &str, shape: &Shape) -> Error {
     let name = written(op);
     Error::autodiff(format!(
-        "{name}: a branch or a body whose condition differs between examples writes into a tensor of shape \
-         {shape} from outside of it, which would be written whether it is taken or not; write into a clone() \
-         and return that"
+        "{name}: a branch or a body whose condition differs between examples, or may between ranks, writes \
+         into a tensor of shape {shape} from outside of it, which would be written whether it is taken or \
+         not; write into a clone() and return that"
     ))
 }
 

@@ -263,6 +263,10 @@ impl CustomRule for PyRule {
         Ok(self.first_run()?.plan.clone())
     }
 
+    fn reads_elsewhere(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
         let random = random::state();
         let run = || {

@@ -1,7 +1,7 @@
 //! Python access to a thread's debugging modes, its log, the findings of anomaly detection, and scripts: what
 //! a region ran, to run again with other numbers in tests.
 
-use crate::op::Op;
+use crate::op::{Kernel, Op};
 use crate::optim::UpdateRule;
 use crate::process::sync::lock;
 use crate::py::autograd::node::PyNode;
@@ -10,7 +10,6 @@ use crate::tape::location::Location;
 use crate::tape::node::{Edge, Node};
 use crate::watch::anomaly;
 use crate::watch::debug::{self, Line, Listener, Log, Modes};
-use crate::watch::program::random_state;
 use crate::watch::script::{self, Script};
 use std::sync::Mutex;
 
@@ -127,7 +126,7 @@ impl PyScript {
     #[pyo3(signature = (seed=None, lr=None, later=0))]
     fn run(&self, py: Python<'_>, seed: Option<u64>, lr: Option<f64>, later: i32) -> Result<()> {
         let change = |op: &mut Op| {
-            if let (Some(state), Some(seed)) = (random_state(op), seed) {
+            if let (Some(state), Some(seed)) = (op.random_state(), seed) {
                 state.seed = seed;
             }
             let Op::Update(update) = op else { return };

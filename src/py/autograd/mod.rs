@@ -35,6 +35,13 @@ use crate::tensor::donated;
 use crate::watch::script;
 use pyo3::exceptions::PyUserWarning;
 
+/// Python asks `what` a graph says of a tensor: see [`script::asked`].
+pub(super) fn asked(what: &str, t: &Tensor) {
+    if script::is_on() && t.node().is_some() {
+        script::asked(what, t.detach().concrete());
+    }
+}
+
 #[pymethods]
 impl PyTensor {
     /// Whether gradients are recorded for this tensor, here or by a tape around the `vmap` or `jvp` it is in.
@@ -94,7 +101,9 @@ impl PyTensor {
     /// Whether this tensor is no result of a recorded operation.
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {
-        Ok(edge_behind(&*self.value()?).is_none_or(|e| e.node.is_leaf()))
+        let t = self.value()?;
+        asked("is_leaf", &t);
+        Ok(edge_behind(&t).is_none_or(|e| e.node.is_leaf()))
     }
 
     /// The entry of the tape that made this tensor; None for leaves. Inside `vmap` under an outer tape it is
@@ -102,7 +111,9 @@ impl PyTensor {
     /// hooks see, have the batch axis.
     #[getter]
     fn grad_fn(slf: &Bound<'_, Self>) -> PyResult<Option<PyNode>> {
-        Ok(edge_behind(&refresh(slf)?).filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node)))
+        let t = refresh(slf)?;
+        asked("grad_fn", &t);
+        Ok(edge_behind(&t).filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node)))
     }
 
     /// Which output of `grad_fn` this tensor is; 0 for leaves.

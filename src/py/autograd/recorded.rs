@@ -84,6 +84,8 @@ impl History {
         );
         inputs.extend(self.found.arguments.iter().map(|&k| arguments[k].detach()));
         inputs.extend(self.found.outside.iter().cloned().map(Tensor::Array));
+        // Also where recording is off around the call: the function turned it on for these.
+        let _recording = interp::recording(true);
         custom::call(Arc::new(call), &inputs)
     }
 

@@ -1,5 +1,6 @@
 //! Questions about tensors and their elements, and where elements are.
 
+use crate::ops::reduce::index_type;
 use crate::py::args::{self, Dims};
 use crate::py::data::dtype::{PyDType, dtype_object, dtype_of};
 use crate::py::data::reading::item;
@@ -181,6 +182,8 @@ fn unravel_index<'py>(indices: &Bound<'py, PyAny>, shape: Dims) -> PyResult<Boun
             .into());
         }
     }
+    // A narrow dtype may not hold a length.
+    left = left.cast(index_type(left.device()))?;
     let mut coordinates = Vec::new();
     for &n in lengths.iter().rev() {
         coordinates.push(if n > 0 { left.remainder(n)? } else { left.clone() });

@@ -53,6 +53,13 @@ pub fn scalar(obj: &Bound<'_, PyAny>, (int, float, class): (i128, f64, Class)) -
     }?)
 }
 
+/// Whether this is a number of NumPy's that is also one of Python's: it keeps its dtype.
+fn has_own_dtype(obj: &Bound<'_, PyAny>) -> bool {
+    let is_pythons = obj.is_exact_instance_of::<PyFloat>() || obj.is_exact_instance_of::<PyComplex>();
+    let is_such = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyComplex>();
+    is_such && !is_pythons && obj.hasattr("dtype").unwrap_or(false)
+}
+
 fn imaginary(obj: &Bound<'_, PyAny>) -> f64 {
     obj.cast::<PyComplex>().map_or(0.0, |v| v.imag())
 }
@@ -90,7 +97,8 @@ impl Nested {
             }
             return Ok(());
         }
-        let Some((int, float, class)) = number(obj)? else {
+        let found = if has_own_dtype(obj) { None } else { number(obj)? };
+        let Some((int, float, class)) = found else {
             self.mixed = true;
             return Ok(());
         };

@@ -130,11 +130,13 @@ fn linspace(
     let is_function = !(is_known(start)? && is_known(end)?);
     let (dtype, device) = place(dtype, device)?;
     let (dtype, steps) = (numbers("linspace", dtype)?, count("linspace: steps", steps)?);
+    // A ramp of complex numbers is one of real ones.
+    let ramp = |start, end| Tensor::linspace(start, end, steps, dtype.real(), device)?.cast(dtype);
     if !is_function {
         let [start, end] = [start.extract()?, end.extract()?].map(|v| whole_if(dtype, v));
-        return made(Tensor::linspace(start, end, steps, dtype, device)?, requires_grad);
+        return made(ramp(start, end)?, requires_grad);
     }
-    let ramp = Tensor::linspace(0.0, 1.0, steps, dtype, device)?;
+    let ramp = ramp(0.0, 1.0)?;
     let operand = |end: &Bound<'_, PyAny>| match end.extract()? {
         Arg::Tensor(t) => Ok::<_, PyErr>(Arg::Tensor(t.cast(dtype)?)),
         number => Ok(number),

@@ -1,7 +1,7 @@
 //! The operations and the rows of the elementwise tables, for tests (has every operation a record?) and for
 //! the documentation; counts of floating point operations (`src/watch/cost.rs`).
 
-use crate::op::Op;
+use crate::op::{Op, OpEntry};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Arg, Fun, all};
 use crate::ops::pointwise::unary::{Parametric, Unary};
@@ -11,8 +11,8 @@ use crate::watch::cost;
 /// Every kind of operation: its name, its class, its precision under autocast.
 #[pyfunction]
 fn op_kinds() -> Vec<(&'static str, String, String)> {
-    let kinds = Op::ALL.iter();
-    kinds.map(|(name, class, precision)| (*name, format!("{class:?}"), format!("{precision:?}"))).collect()
+    let kind = |e: OpEntry| (e.name, format!("{:?}", e.class), format!("{:?}", e.precision));
+    Op::entries().into_iter().map(kind).collect()
 }
 
 /// Every row of the tables of elementwise functions: its name, its documentation, its table.
@@ -28,7 +28,7 @@ fn op_rows() -> Vec<(&'static str, &'static str, &'static str)> {
 /// reverse and forward rules as formulas.
 #[pyfunction]
 fn _op_entries(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let entry = |e: crate::op::OpEntry| {
+    let entry = |e: OpEntry| {
         let [vjp, jvp] = e.rules;
         let (class, precision) = (format!("{:?}", e.class), format!("{:?}", e.precision));
         named!(py, name = e.name, doc = e.doc, class = class, precision = precision, vjp = vjp, jvp = jvp,)

@@ -11,6 +11,7 @@ use crate::py::tensor::attach::{detached, is_contiguous};
 use crate::py::tensor::constructor::dtype_of_class;
 use crate::py::tensor::wrap;
 use pyo3::types::{PyComplex, PyInt, PyString};
+use smallvec::SmallVec;
 
 #[pymethods]
 impl PyTensor {
@@ -70,7 +71,13 @@ impl PyTensor {
     ) -> PyResult<Py<PyTensor>> {
         let _ = (non_blocking, memory_format);
         let (mut dtype, mut device) = (optional_dtype(dtype)?, optional_device(device)?);
+        // By position, `non_blocking` and `copy` follow.
+        let mut flags = SmallVec::<[bool; 2]>::new();
         for arg in args {
+            if let (Ok(flag), true) = (arg.cast::<PyBool>(), flags.len() < 2) {
+                flags.push(flag.is_true());
+                continue;
+            }
             if let Ok(other) = arg.cast::<PyTensor>() {
                 let other = other.read();
                 (dtype, device) = (Some(other.t.dtype()), Some(other.t.device()));
@@ -80,7 +87,7 @@ impl PyTensor {
                 dtype = Some(dtype_of(&arg)?);
             }
         }
-        convert_to(slf, dtype, device, copy)
+        convert_to(slf, dtype, device, copy || flags.get(1) == Some(&true))
     }
 
     /// Returns this tensor converted to `dtype`, NumPy's name of `to(dtype)`; a copy, but with `copy=False`

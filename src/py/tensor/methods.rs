@@ -189,7 +189,8 @@ fn columns(found: &Tensor) -> Result<Vec<Tensor>> {
 #[pymethods]
 impl PyTensor {
     /// Returns the matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @
-    /// y.mT` and `x.mT @ g`; saves both operands.
+    /// y.mT` and `x.mT @ g`; saves the operand that the gradient
+    /// of the other reads.
     #[pyo3(signature = (other=None, *, tensor2=None), text_signature = "($self, other)")]
     fn matmul(
         &self, py: Python<'_>, other: Option<Relative<'_>>, tensor2: Option<Relative<'_>>,

@@ -127,7 +127,7 @@ pub fn tracer(t: &Tensor) -> Option<&'static str> {
         match traced.payload {
             Payload::Dual { .. } => return Some("Dual"),
             Payload::Batched { .. } => return Some("Batched"),
-            Payload::Staged { .. } => return Some("Staged"),
+            Payload::Linearized { .. } => return Some("Linearized"),
             Payload::Donated { .. } => return Some("Donated"),
             Payload::Taped { .. } => at = traced.inner(),
         }

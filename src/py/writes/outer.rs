@@ -70,7 +70,7 @@ fn outside(op: &str, old: &Tensor, payload: &Payload) -> Error {
             value.shape().at(*axis)
         ),
         Payload::Dual { .. } => differentiated("jvp"),
-        Payload::Staged { .. } => differentiated("linearize"),
+        Payload::Linearized { .. } => differentiated("linearize"),
         Payload::Taped { .. } => differentiated("grad"),
         Payload::Donated { .. } => return donated(op, &old.shape()),
     };

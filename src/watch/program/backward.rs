@@ -2,8 +2,9 @@
 //! backward reads, and one for each choice of results that have cotangents.
 
 use super::needs::is_inner;
-use super::{Program, Refusal, random_state};
+use super::{Program, Refusal};
 use crate::array::Array;
+use crate::op::Kernel;
 use crate::watch::script::{Along, Origin, Part, Pulled, Rows, Script, Step, View};
 
 /// The backward of such a region.
@@ -133,7 +134,7 @@ impl Reads {
         let Step::Ran { op, inputs, outputs, into } = step else {
             return refused("a backward that looks at values");
         };
-        if random_state(&mut op.clone()).is_some() {
+        if op.clone().random_state().is_some() {
             return refused("a backward that draws random numbers");
         }
         if *into && outputs.iter().any(|view| !matches!(script.memory[view.memory], Origin::Made(_))) {

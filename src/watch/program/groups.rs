@@ -11,7 +11,7 @@ mod loops;
 mod operands;
 
 use super::act::{Act, Planned};
-use super::{Source, Value};
+use super::{Source, Value, within};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::shape::Shape;
@@ -170,11 +170,7 @@ pub fn fuse(
 impl Fusion<'_> {
     /// The value whose memory a value lies in.
     fn root(&self, value: u32) -> u32 {
-        let value = self.value(value);
-        match self.values[value as usize].source {
-            Source::Within(base) => base,
-            _ => value,
-        }
+        within(self.values, self.value(value))
     }
 
     fn view(&self, value: u32) -> &View {

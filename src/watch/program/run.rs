@@ -2,7 +2,7 @@
 
 use super::act::{Act, Draw};
 use super::donation::Part;
-use super::{Leaf, Outcome, Program, Source, Value, random_state};
+use super::{Leaf, Outcome, Program, Source, Value};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::random::{self, State};
@@ -378,7 +378,7 @@ fn lies_alike(array: &Array, view: &View) -> bool {
 fn at(op: &Op, starts: &[State], (segment, draw): Draw) -> Op {
     let mut op = op.clone();
     let state = starts[segment];
-    if let Some(own) = random_state(&mut op) {
+    if let Some(own) = op.random_state() {
         *own = State { seed: state.seed, offset: state.offset.wrapping_add(draw) };
     }
     op

@@ -81,6 +81,21 @@ pub fn refuse(what: impl FnOnce() -> String) {
     refuse_at(what, location::now);
 }
 
+/// Python asks `what` a graph says of an argument, by which programs are not told apart.
+pub fn asked(what: &str, x: Option<&Array>) {
+    let is_argument = |script: &mut Script, x: &Array| {
+        let known = script.known.get(&x.buffer().id());
+        known.is_some_and(|&(memory, _)| matches!(script.memory[memory], Origin::Argument(_)))
+    };
+    let mut found = false;
+    if let (true, Some(x)) = (is_on(), x) {
+        with(|script| found = is_argument(script, x));
+    }
+    if found {
+        refuse(|| format!("{what} of an argument, which is not compared; ask for it outside"));
+    }
+}
+
 /// [`refuse`], with the place of what cannot be run again.
 pub fn refuse_at(what: impl FnOnce() -> String, place: impl FnOnce() -> Option<Location>) {
     if is_on() {

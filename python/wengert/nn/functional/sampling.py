@@ -43,12 +43,13 @@ def _picked(x: Tensor, places: list[Tensor]) -> Tensor:
     for at, n in zip(places, sizes):
         here = (at >= 0).logical_and(at <= n - 1)
         inside = here if inside is None else inside.logical_and(here)
-        step = at.clamp(0, n - 1)
+        # Floats count the pixels of an axis, but not all of an image.
+        step = _index(at.clamp(0, n - 1))
         flat = step if flat is None else flat * n + step
     assert inside is not None
     assert flat is not None
     count, channels = x.shape[0], x.shape[1]
-    index = _index(flat).flatten(1).unsqueeze(1).expand(count, channels, math.prod(flat.shape[1:]))
+    index = flat.flatten(1).unsqueeze(1).expand(count, channels, math.prod(flat.shape[1:]))
     values = x.flatten(2).gather(2, index).reshape(count, channels, *flat.shape[1:])
     return values * inside.unsqueeze(1).to(x.dtype)
 
@@ -136,6 +137,8 @@ def grid_sample(
             f"grid_sample: an image of shape {tuple(input.shape)} has no elements to sample"
         )
     aligned, sizes = bool(align_corners), input.shape[2:]
+    # Places between the pixels of a large image need more digits than halves have.
+    given, grid = grid, grid.float() if grid.dtype.itemsize == 2 else grid
     # x is the last axis of the image, and the first entry of the grid.
     at = [_on_input(grid.select(-1, axes - 1 - k), n, aligned) for k, n in enumerate(sizes)]
     border = lambda a, n: _bordered(a, n, padding_mode, aligned)
@@ -146,8 +149,8 @@ def grid_sample(
         taps = [[(border(a, n), w) for a, w in axis] for axis, n in zip(taps, sizes)]
 
     # The nearest element stays the same where the grid moves a little.
-    out = _total(input, [], None, taps)
-    return beside(out, grid) if mode == "nearest" else out
+    out = _total(input, [], None, taps).to(wg.promote_types(input.dtype, given.dtype))
+    return beside(out, given) if mode == "nearest" else out
 
 
 @of_tensors

@@ -7,6 +7,7 @@ from typing import Any, Self
 from wengert._core import Tensor
 
 from ..module import Module, tree_text
+from ..registries import absent
 from .aliases import found_in
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
@@ -226,7 +227,7 @@ class ModuleDict(Module):
     def __getitem__(self, key: str) -> Module:
         """The module of this name."""
         if key not in self._module_names:
-            raise KeyError(key)
+            raise absent("ModuleDict", key, self._module_names)
         return self.__dict__[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
@@ -236,7 +237,7 @@ class ModuleDict(Module):
     def __delitem__(self, key: str) -> None:
         """Removes a module."""
         if key not in self._module_names:
-            raise KeyError(key)
+            raise absent("ModuleDict", key, self._module_names)
         delattr(self, key)
 
     def __len__(self) -> int:

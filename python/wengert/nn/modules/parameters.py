@@ -8,6 +8,7 @@ from wengert._core import Tensor
 
 from ..module import Module, tree_text
 from ..parameter import Parameter
+from ..registries import absent
 from .container import pairs_of
 
 __all__ = ["ParameterDict", "ParameterList"]
@@ -147,7 +148,7 @@ class ParameterDict(_Holder):
     def __getitem__(self, key: str) -> Any:
         """The parameter of this name."""
         if key not in self._names:
-            raise KeyError(key)
+            raise absent("ParameterDict", key, self._names)
         return self.__dict__[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -220,13 +221,13 @@ class ParameterDict(_Holder):
     def pop(self, key: str) -> Any:
         """Removes a parameter and returns it."""
         if key not in self._names:
-            raise KeyError(key)
+            raise absent("ParameterDict", key, self._names)
         return self._take(key)
 
     def popitem(self) -> tuple[str, Any]:
         """Removes the last parameter, and returns its name and itself."""
         if not self._names:
-            raise KeyError("popitem: the dictionary is empty")
+            raise KeyError("ParameterDict.popitem: there is no parameter; look at len() first")
         key = next(reversed(self._names))
         return key, self._take(key)
 

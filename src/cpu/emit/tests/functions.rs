@@ -89,6 +89,6 @@ fn functions_have_the_bits_of_compiled_ones() {
     for target in Target::all() {
         let refused = functions::<f32>(target, |x| x as f32);
         assert_eq!(functions::<f64>(target, |x| x), refused);
-        assert_eq!(refused.len(), 21, "{refused:?}");
+        assert_eq!(refused.len(), 20, "{refused:?}");
     }
 }

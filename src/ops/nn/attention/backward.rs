@@ -68,6 +68,7 @@ kernel! {
         let grads = on_device!(x[0], attention::vjp(&inputs, &known, g, moved.as_ref(), wanted))?;
         Ok(grads.into_iter().flatten().collect())
     },
+    random_state { self.settings.random_state() },
     /// 2 l s (3 e + 2 v) and 6 per score for all gradients; for the second order, products by its tangents.
     flops |x, _y| {
         let given = self.read(x);

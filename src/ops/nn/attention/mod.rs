@@ -63,6 +63,11 @@ pub struct Dropout {
 }
 
 impl Settings {
+    /// Where the random numbers of dropout begin.
+    fn random_state(&mut self) -> Option<&mut State> {
+        Some(&mut self.dropout.as_mut()?.state.0)
+    }
+
     fn scale(&self) -> f64 {
         self.numbers.get()[0]
     }
@@ -216,6 +221,7 @@ kernel! {
         let (y, log_sum) = on_device!(x[0], attention::forward(&given.inputs(&settings)?))?;
         Ok(smallvec![y, log_sum])
     },
+    random_state { self.settings.random_state() },
     /// 2 l s (e + v) and 5 per score, 6 with a mask: l queries, s keys, of e and v features.
     flops |x, _y| {
         let given = Reader(x).operands(&self.settings, false);

@@ -29,6 +29,7 @@ kernel! {
         let (y, mean) = on_device!(x[0], attention::jvp(&inputs, &known, &given.tangents()))?;
         Ok(smallvec![y, mean])
     },
+    random_state { self.settings.random_state() },
     /// 2 l s (3 e + 2 v) and 6 per score for all tangents.
     flops |x, _y| {
         let given = self.read(x);

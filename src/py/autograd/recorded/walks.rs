@@ -1,6 +1,7 @@
 //! How the backward of results with a history is written down: walks back to the tensors of outside.
 
 use crate::autodiff::backward::{self, Contribution, ROOTS, adds_rows};
+use crate::op::Op;
 use crate::py::prelude::*;
 use crate::tape::node::{Edge, Node, Saved, Slot};
 use crate::tape::saving;
@@ -185,6 +186,11 @@ fn check(outputs: &[Tensor], live: &[&Tensor], targets: &Targets) -> Result<Vec<
         }
         if node.hooks().is_some() {
             return refused("hooks in the function see its gradients");
+        }
+        if matches!(node.op(), Some(Op::Custom(op)) if op.reads_elsewhere()) {
+            return refused(
+                "a reverse rule of the program's own, which may read what changes after the call",
+            );
         }
         node.each_saved(|x| {
             if let Some(x) = x.concrete() {

@@ -301,7 +301,7 @@ fn tiles_run_where_functions_follow_one_another() {
     let (Some(sin), Some(add)) = (sin, add) else { panic!("rules without loops") };
     for (target, _) in Target::all() {
         let (Some(sin), Some(add)) = (repeated(target, sin, 1), repeated(target, add, 2)) else { continue };
-        assert_eq!([1, 100_000].map(|n| sin.waits(n, 12)), [false, true], "{target:?}");
-        assert_eq!([1, 100_000].map(|n| add.waits(n, 12)), [false, false], "{target:?}");
+        assert_eq!([1, 100_000].map(|n| sin.is_slower_than_tiles(n, 12)), [false, true], "{target:?}");
+        assert_eq!([1, 100_000].map(|n| add.is_slower_than_tiles(n, 12)), [false, false], "{target:?}");
     }
 }

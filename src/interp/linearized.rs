@@ -1,4 +1,4 @@
-//! Staging: runs the operation one level down and writes it down, to be run again with other inputs.
+//! Linearization: runs the operation one level down and writes it down, to be run again with other inputs.
 //!
 //! What is written is a straight list of operations on variables. Only what depends on the inputs comes here;
 //! all other operands are constants, computed once. Under a forward mode, whose tangents are the inputs, this
@@ -109,9 +109,9 @@ impl List {
 
 /// A list that is being written, shared by the values on it.
 #[derive(Default)]
-pub struct Program(Mutex<List>);
+pub struct LinearMap(Mutex<List>);
 
-impl Program {
+impl LinearMap {
     /// Makes `value` an input of the list.
     pub fn input(self: &Arc<Self>, at: &Interp, value: Tensor) -> Tensor {
         let var = lock(&self.0).vars(1);
@@ -136,12 +136,12 @@ impl Program {
     /// The value at a variable.
     fn value(self: &Arc<Self>, tag: Tag, value: Tensor, var: usize) -> Tensor {
         let aval = value.aval();
-        let payload = Payload::Staged { value, var, program: self.clone() };
+        let payload = Payload::Linearized { value, var, map: self.clone() };
         Tensor::Traced(Arc::new(Traced { tag, aval, payload }))
     }
 }
 
-impl WriteObserver for Program {
+impl WriteObserver for LinearMap {
     fn before_write(&self, memory: &Array) -> Result<()> {
         let mut list = lock(&self.0);
         let List { constants, buffers, .. } = &mut *list;
@@ -159,13 +159,13 @@ impl WriteObserver for Program {
 pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let mut values: SmallVec<[&Tensor; 4]> = SmallVec::new();
     let mut vars: SmallVec<[Option<usize>; 4]> = SmallVec::new();
-    let mut program = None;
+    let mut map = None;
     for &x in inputs {
         match x.owned_by(at.tag).map(|t| &t.payload) {
-            Some(Payload::Staged { value, var, program: of }) => {
+            Some(Payload::Linearized { value, var, map: of }) => {
                 values.push(value);
                 vars.push(Some(*var));
-                program = Some(of);
+                map = Some(of);
             }
             _ => {
                 values.push(x);
@@ -174,8 +174,8 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         }
     }
     let outputs = bind_at(at.below(), op, &values)?;
-    let Some(program) = program else { return Ok(outputs) };
-    let mut list = lock(&program.0);
+    let Some(map) = map else { return Ok(outputs) };
+    let mut list = lock(&map.0);
     let mut atoms = SmallVec::new();
     for (var, value) in vars.iter().zip(&values) {
         atoms.push(var.map_or_else(|| list.constant(value), Atom::Var));
@@ -183,5 +183,5 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let first = list.vars(outputs.len());
     list.equations.push(Equation { op: Some(op.clone()), inputs: atoms, first, outputs: outputs.len() });
     drop(list);
-    Ok(outputs.into_iter().enumerate().map(|(i, y)| program.value(at.tag, y, first + i)).collect())
+    Ok(outputs.into_iter().enumerate().map(|(i, y)| map.value(at.tag, y, first + i)).collect())
 }
