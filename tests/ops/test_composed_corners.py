@@ -255,3 +255,13 @@ def test_coordinates_of_narrow_numbers() -> None:
 def test_no_spacing_is_one() -> None:
     x = real(0.0, 1.0, 9.0)
     assert_close(wg.gradient(x, spacing=None)[0], wg.gradient(x)[0])
+
+
+@pytest.mark.parametrize("bad", [NAN, math.inf, -math.inf])
+def test_bins_of_an_infinite_range_are_refused(bad: float) -> None:
+    x = real(bad, 1.0, 2.0)
+    for count in (wg.histc, wg.histogram):
+        with pytest.raises(ValueError, match=r"bins from .* give a finite range"):
+            count(x, 2)
+    assert wg.histc(x, 2, min=0, max=2).tolist() == [0, 2]
+    assert wg.histogram(x, 2, range=(0, 2)).hist.tolist() == [0, 2]

@@ -10,6 +10,7 @@ import re
 import sys
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import wengert as wg
 from wengert import nn
@@ -345,3 +346,25 @@ def test_a_copy_of_an_optimiser_in_a_function_is_one():
     f(wg.ones(1))
     assert type(copies[0]) is type(optimizer) is wg.optim.SGD
     assert type(pickle.loads(pickle.dumps(copies[0]))) is wg.optim.SGD
+
+
+def test_why_says_what_it_was_about():
+    array, objects, one = np.ones(2, dtype=np.float32), np.array([wg.ones(1)], dtype=object), wg.ones(2)
+    memory = bytearray(b"x")
+    weight = wg.ones(2)
+
+    def hooked(x):
+        weight.requires_grad_(not weight.requires_grad)
+        return x * 2
+
+    leaf = wg.ones(2, requires_grad=True)
+    for function, argument, reason in (
+        (lambda x: wg.from_numpy(array).add_(x), one, "an object of type ndarray"),
+        (lambda x: x * len(objects), one, "an array of Python objects, which cannot be compared"),
+        (lambda x: x * len(memory), one, "give what is read of it as tensors and numbers"),
+        (hooked, one, "the memory, history or hooks of a tensor"),
+        (lambda x: (x * x).sum().backward(), leaf, "take its gradient by grad(), or detach it"),
+    ):
+        staged = wg.jit(function)
+        staged(argument)
+        assert reason in staged.why()[0]

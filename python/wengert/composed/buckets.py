@@ -1,5 +1,6 @@
 """Searching in ordered sequences, and counting what falls between their elements."""
 
+import math
 from typing import Any, NamedTuple
 
 from wengert import _core
@@ -144,6 +145,14 @@ def bincount(input: Tensor, weights: TensorLike | None = None, minlength: int = 
     return start.index_add(0, input.to(index_dtype(input)), weights)
 
 
+def _check_range(name: str, low: float, high: float) -> None:
+    """Raises unless bins can lie between these."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(
+            f"{name}: bins from {low} to {high} have no width; give a finite range, or leave out what is not finite"
+        )
+
+
 @method
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which
@@ -162,6 +171,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise ValueError(f"histc: max = {max} is less than min = {min}")
     if min == max and x.numel():
         min, max = x.min().item(), x.max().item()
+    _check_range("histc", min, max)
     if min == max:
         min, max = min - 1, max + 1
     inside = (x >= min).logical_and(x <= max)
@@ -201,6 +211,7 @@ def histogram(
         low, high = (
             range if range is not None else ((x.min().item(), x.max().item()) if x.numel() else (0.0, 1.0))
         )
+        _check_range("histogram", low, high)
         if low == high:
             low, high = low - 0.5, high + 0.5
         edges = _core.linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)

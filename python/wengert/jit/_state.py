@@ -198,7 +198,10 @@ class State:
                 and any(map(_is_of_c, vars(base).values()))
             ):
                 # A class that is written in C keeps what it has where nobody can look.
-                self.refusal = f"an object of type {kind.__module__}.{kind.__qualname__}"
+                self.refusal = (
+                    f"an object of type {kind.__module__}.{kind.__qualname__}, which cannot be compared; give "
+                    "what is read of it as tensors and numbers"
+                )
                 return
         self.watched.kind(value)
         attributes = getattr(value, "__dict__", None)
@@ -247,7 +250,10 @@ class State:
         if type(value).__module__.startswith("numpy.random"):
             self.refusal = "a generator of NumPy, which moves on at each call; draw by wg.rand, or outside"
         elif hasattr(value, "tobytes") and hasattr(value, "shape"):
-            if value.nbytes > 1 << 16 or value.dtype.hasobject:
+            if value.dtype.hasobject:
+                self.refusal = "an array of Python objects, which cannot be compared; give tensors and numbers"
+                return
+            if value.nbytes > 1 << 16:
                 self.refusal = f"an array of {value.nbytes} bytes; make it a tensor"
                 return
             self.watched.answer(functools.partial(_contents_of_array, value))

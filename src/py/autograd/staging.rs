@@ -129,7 +129,11 @@ fn _stage_end<'py>(
         edges.any(|edge| leaf.node.as_ptr() == Arc::as_ptr(&edge.node))
     };
     if script.leaves.iter().any(own) {
-        return refused(("a backward to an argument, inside of the function".into(), None));
+        return refused((
+            "a backward to an argument, inside of the function; take its gradient by grad(), or detach it"
+                .into(),
+            None,
+        ));
     }
     let mut arrays = Vec::with_capacity(outputs.len());
     for y in &outputs {

@@ -88,7 +88,13 @@ impl Place {
             }
             Place::Item(_, key, _) => key.bind(py).str()?.to_string(),
             Place::Attribute(_, name, _) => name.bind(py).to_string(),
-            Place::Members(x, _) | Place::Kind(x, _) | Place::Answer(x, _) => {
+            Place::Answer(function, _) => {
+                // What the answer is about is what the function is given.
+                let given = function.bind(py).getattr("args").and_then(|args| args.get_item(0));
+                let about = given.unwrap_or_else(|_| function.bind(py).clone());
+                format!("an object of type {}", about.get_type().name()?)
+            }
+            Place::Members(x, _) | Place::Kind(x, _) => {
                 format!("an object of type {}", x.bind(py).get_type().name()?)
             }
         })
@@ -283,7 +289,7 @@ impl PyWatched {
                 return place.described(py);
             }
         }
-        Ok("the memory of a tensor".to_string())
+        Ok("the memory, history or hooks of a tensor".to_string())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
