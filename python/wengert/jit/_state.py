@@ -251,7 +251,9 @@ class State:
             self.refusal = "a generator of NumPy, which moves on at each call; draw by wg.rand, or outside"
         elif hasattr(value, "tobytes") and hasattr(value, "shape"):
             if value.dtype.hasobject:
-                self.refusal = "an array of Python objects, which cannot be compared; give tensors and numbers"
+                self.refusal = (
+                    "an array of Python objects, which cannot be compared; give tensors and numbers"
+                )
                 return
             if value.nbytes > 1 << 16:
                 self.refusal = f"an array of {value.nbytes} bytes; make it a tensor"
