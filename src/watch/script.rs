@@ -15,8 +15,8 @@ pub use facts::{Fact, Measure};
 use kept::Kept;
 pub use kept::{added_to, keep, replaced, undo};
 pub use notes::{
-    INSTEAD, asked, before_write, begin, called, cleared, end, idled, is_on, left, ran, refuse, refuse_at,
-    returned, touched, whole, wrote,
+    INSTEAD, before_write, begin, called, cleared, end, idled, is_on, left, ran, refuse, refuse_at,
+    refuse_of_argument, returned, touched, whole, wrote,
 };
 pub use parts::{
     Along, Part, Pulled, Rows, begin_part, end_part, first_node, is_cotangent, is_kept_elsewhere, pulled,

@@ -29,8 +29,8 @@ SCENARIOS: dict[str, tuple[Scenario, int, str]] = {}
 
 
 def scenario(traces: int, why: str = "") -> Callable[[Scenario], Scenario]:
-    """Adds a scenario that makes so many programs, or runs as Python for this reason; it must do the same with
-    `jit` and without.
+    """Adds a scenario that makes so many programs, or runs as Python for this reason; it must do the same
+    with `jit` and without.
     """
 
     def add(body: Scenario) -> Scenario:
@@ -240,7 +240,7 @@ def a_closure_with_a_history(jit: Any) -> Iterator[Any]:
         yield w.grad
 
 
-@scenario(3, "a reverse rule of the program's own")
+@scenario(3, "a reverse rule of your own")
 def functions_with_rules_of_their_own(jit: Any) -> Iterator[Any]:
     double = wg.custom_vjp(lambda x: x * 2)
     double.defvjp(lambda x: (x * 2, None), lambda _, g: (g * 3,))
@@ -312,7 +312,7 @@ def rounded_weights(jit: Any) -> Iterator[Any]:
         yield scale, scale.grad
 
 
-@scenario(3, "a reverse rule of the program's own")
+@scenario(3, "a reverse rule of your own")
 def inputs_that_a_rule_leaves_out(jit: Any) -> Iterator[Any]:
     """Nothing reaches them, though the result is on the tape."""
     keeps = wg.custom_vjp(lambda x, y: x * y)
@@ -664,4 +664,4 @@ def test_a_reverse_rule_of_the_programs_own_is_called_as_often_as_backward(count
         factors[0] = float(i + 3)
         assert wg.autograd.grad(out.sum(), [x])[0].tolist() == [i + 3.0] * 2
         assert len(calls) == i + 1
-    assert "reverse rule of the program's own" in f.why()[0]
+    assert "reverse rule of your own" in f.why()[0]

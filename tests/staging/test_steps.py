@@ -461,8 +461,8 @@ def test_numbers_that_change_at_each_call_end_in_a_warning():
         assert g(wg.ones(1), 64.0).item() == 64
     assert g.traces == 64
     assert g.why() == [
-        "more than 64 kinds of arguments; give numbers that change at each call as tensors, and pad tensors to a few "
-        "shapes",
+        "more than 64 kinds of arguments; give numbers that change at each call as tensors, and pad "
+        "tensors to a few shapes",
     ]
 
 

@@ -149,7 +149,8 @@ def _check_range(name: str, low: float, high: float) -> None:
     """Raises unless bins can lie between these."""
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(
-            f"{name}: bins from {low} to {high} have no width; give a finite range, or leave out what is not finite"
+            f"{name}: bins from {low} to {high} have no width; give a finite range, or leave out what is not "
+            "finite"
         )
 
 

@@ -23,8 +23,8 @@ def gradient(
 
     Args:
         input: the values. Integers become float32.
-        spacing: the distance of neighbours, one for all axes (None is 1) or one for each; or for each axis the
-            coordinates of its points, a tensor of one axis and its length.
+        spacing: the distance of neighbours, one for all axes (None is 1) or one for each; or for each axis
+            the coordinates of its points, a tensor of one axis and its length.
         dim: an axis or several; all by default.
         edge_order: 1 for first order at the ends, 2 for second.
 

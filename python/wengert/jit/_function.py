@@ -44,8 +44,8 @@ _NO_PLACE = "an object without a __dict__ has no place for programs; keep its me
 _INSIDE = "a transform around the call; transform the jitted function itself, as in vmap(jit(f))"
 
 _TOO_MANY = (
-    f"more than {_MOST} kinds of arguments; give numbers that change at each call as tensors, and pad tensors "
-    "to a few shapes"
+    f"more than {_MOST} kinds of arguments; give numbers that change at each call as tensors, and pad "
+    "tensors to a few shapes"
 )
 
 # Held while a function is written down.

@@ -199,8 +199,8 @@ class State:
             ):
                 # A class that is written in C keeps what it has where nobody can look.
                 self.refusal = (
-                    f"an object of type {kind.__module__}.{kind.__qualname__}, which cannot be compared; give "
-                    "what is read of it as tensors and numbers"
+                    f"an object of type {kind.__module__}.{kind.__qualname__}, which cannot be compared; "
+                    "give what is read of it as tensors and numbers"
                 )
                 return
         self.watched.kind(value)

@@ -97,8 +97,8 @@ class Selection:
         correction: float | None = None,
         **other: Any,
     ) -> Tensor:
-        """Their variance, the sum of squares divided by their number less 1 (or less `correction`), but by no less
-        than 0.
+        """Their variance, the sum of squares divided by their number less 1 (or less `correction`), but by
+        no less than 0.
         """
         if isinstance(dim, bool):
             dim, unbiased = None, dim

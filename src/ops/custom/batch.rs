@@ -135,8 +135,8 @@ impl CustomRule for Batched {
         self.one.plan()
     }
 
-    fn reads_elsewhere(&self) -> bool {
-        self.one.reads_elsewhere()
+    fn runs_user_code(&self) -> bool {
+        self.one.runs_user_code()
     }
 
     fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {

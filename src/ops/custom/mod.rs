@@ -43,9 +43,9 @@ pub struct Custom {
 }
 
 impl Custom {
-    /// Whether its reverse rule may read what has changed since the forward.
-    pub fn reads_elsewhere(&self) -> bool {
-        self.rule.reads_elsewhere()
+    /// Whether its reverse rule runs Python code of the user's.
+    pub fn runs_user_code(&self) -> bool {
+        self.rule.runs_user_code()
     }
 }
 

@@ -52,8 +52,8 @@ pub trait CustomRule: Holder {
     fn is_zero(&self, _i: usize, _given: &[bool]) -> bool {
         false
     }
-    /// Whether the VJP is code of the program's own, which may read what has changed since the forward.
-    fn reads_elsewhere(&self) -> bool {
+    /// Whether the VJP runs Python code of the user's, which may read what has changed since the forward.
+    fn runs_user_code(&self) -> bool {
         false
     }
     /// Returns the tangent of each output.

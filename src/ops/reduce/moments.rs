@@ -114,7 +114,7 @@ impl Tensor {
 fn has_lost(total: &Tensor) -> Result<bool> {
     let array = match total {
         Tensor::Array(array) => array,
-        // A staged program must not depend on the values it was staged with.
+        // The operations of a linear map must not depend on the values that it was written down with.
         Tensor::Traced(t) if matches!(t.payload, Payload::Linearized { .. }) => return Ok(false),
         Tensor::Traced(t) => return has_lost(t.inner()),
     };

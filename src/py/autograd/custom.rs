@@ -263,7 +263,7 @@ impl CustomRule for PyRule {
         Ok(self.first_run()?.plan.clone())
     }
 
-    fn reads_elsewhere(&self) -> bool {
+    fn runs_user_code(&self) -> bool {
         true
     }
 

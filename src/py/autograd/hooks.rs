@@ -1,6 +1,6 @@
 //! Hooks of tensors and nodes: Python callables that see gradients and may replace them.
 
-use super::asked;
+use super::refuse_of_argument;
 use crate::array::buffer;
 use crate::autodiff::levels::{Level, Levels, behind, edge_behind, within};
 use crate::autodiff::running;
@@ -115,7 +115,7 @@ impl PyTensor {
     #[getter]
     fn retains_grad(slf: &Bound<'_, Self>) -> PyResult<bool> {
         let t = refresh(slf)?;
-        asked("retains_grad", &t);
+        refuse_of_argument("retains_grad", &t);
         let edge = edge_behind(&t);
         Ok(edge.is_some_and(|e| e.node.hooks().is_some_and(|h| h.retained(e.index).is_some())))
     }

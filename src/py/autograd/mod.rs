@@ -35,10 +35,13 @@ use crate::tensor::donated;
 use crate::watch::script;
 use pyo3::exceptions::PyUserWarning;
 
-/// Python asks `what` a graph says of a tensor: see [`script::asked`].
-pub(super) fn asked(what: &str, t: &Tensor) {
-    if script::is_on() && t.node().is_some() {
-        script::asked(what, t.detach().concrete());
+/// Refuses to make a program where Python asks `what` the graph says of an argument.
+pub(super) fn refuse_of_argument(what: &str, t: &Tensor) {
+    if script::is_on()
+        && t.node().is_some()
+        && let Some(x) = t.detach().concrete()
+    {
+        script::refuse_of_argument(what, x);
     }
 }
 
@@ -102,7 +105,7 @@ impl PyTensor {
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {
         let t = self.value()?;
-        asked("is_leaf", &t);
+        refuse_of_argument("is_leaf", &t);
         Ok(edge_behind(&t).is_none_or(|e| e.node.is_leaf()))
     }
 
@@ -112,7 +115,7 @@ impl PyTensor {
     #[getter]
     fn grad_fn(slf: &Bound<'_, Self>) -> PyResult<Option<PyNode>> {
         let t = refresh(slf)?;
-        asked("grad_fn", &t);
+        refuse_of_argument("grad_fn", &t);
         Ok(edge_behind(&t).filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node)))
     }
 

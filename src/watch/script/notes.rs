@@ -81,17 +81,15 @@ pub fn refuse(what: impl FnOnce() -> String) {
     refuse_at(what, location::now);
 }
 
-/// Python asks `what` a graph says of an argument, by which programs are not told apart.
-pub fn asked(what: &str, x: Option<&Array>) {
-    let is_argument = |script: &mut Script, x: &Array| {
+/// Refuses the region if this is the memory of an argument: Python asks `what` the graph says of it, and
+/// arguments are not compared by that.
+pub fn refuse_of_argument(what: &str, x: &Array) {
+    let mut is_argument = false;
+    with(|script| {
         let known = script.known.get(&x.buffer().id());
-        known.is_some_and(|&(memory, _)| matches!(script.memory[memory], Origin::Argument(_)))
-    };
-    let mut found = false;
-    if let (true, Some(x)) = (is_on(), x) {
-        with(|script| found = is_argument(script, x));
-    }
-    if found {
+        is_argument = known.is_some_and(|&(memory, _)| matches!(script.memory[memory], Origin::Argument(_)));
+    });
+    if is_argument {
         refuse(|| format!("{what} of an argument, which is not compared; ask for it outside"));
     }
 }

@@ -187,10 +187,8 @@ fn check(outputs: &[Tensor], live: &[&Tensor], targets: &Targets) -> Result<Vec<
         if node.hooks().is_some() {
             return refused("hooks in the function see its gradients");
         }
-        if matches!(node.op(), Some(Op::Custom(op)) if op.reads_elsewhere()) {
-            return refused(
-                "a reverse rule of the program's own, which may read what changes after the call",
-            );
+        if matches!(node.op(), Some(Op::Custom(op)) if op.runs_user_code()) {
+            return refused("a reverse rule of your own, which may read what changes after the call");
         }
         node.each_saved(|x| {
             if let Some(x) = x.concrete() {
