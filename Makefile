@@ -52,7 +52,7 @@ test: test-rust test-python test-ranks test-gpu ## build a release wheel, instal
 GPU_RUST_TESTS ?= --include-ignored
 test-rust: ## the Rust tests alone
 	@echo "==> cargo test"
-	@if [ -n "$$WENGERT_GPU" ] || cargo run --quiet --locked --example adapters; \
+	@if [ -n "$$WENGERT_GPU" ] || cargo run --quiet --locked --profile test --example adapters; \
 	then cargo test --locked -- $(GPU_RUST_TESTS); \
 	else echo "no GPU adapter: tests that need one are ignored"; cargo test --locked; fi
 

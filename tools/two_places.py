@@ -92,7 +92,7 @@ def build(folder: Path) -> None:
     # As the wheel is built, whose dependencies are compiled already; the crate itself with less care.
     library = ["--release", "--lib", "--crate-type", "cdylib", "--features", "python"]
     own = "profile.release.package.wengert"
-    careless = ["--config", f"{own}.opt-level=1", "--config", f"{own}.codegen-units=16"]
+    careless = ["--config", f"{own}.opt-level=0", "--config", f"{own}.codegen-units=16"]
     command = ["cargo", "rustc", "--locked", *library, *careless, "--message-format", "json"]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "PYO3_PYTHON": sys.executable}
     done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True)

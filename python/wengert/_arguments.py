@@ -12,6 +12,7 @@ from wengert import _core
 from wengert._core import Tensor
 
 __all__ = [
+    "check_real",
     "compared",
     "first_beside",
     "is_beyond_int64",
@@ -68,6 +69,13 @@ def operand(function: str, x: Any, beside: Tensor | None = None) -> Tensor:
         return _core.as_tensor(x, device="cpu") if beside is None else _beside_tensor(x, beside)
     except TypeError:
         raise TypeError(f"{function}: tensors, arrays or numbers expected, got {type(x).__name__}") from None
+
+
+def check_real(function: str, **given: Tensor | None) -> None:
+    """Raises TypeError for the first of these tensors that is complex."""
+    for name, x in given.items():
+        if x is not None and x.dtype.is_complex:
+            raise TypeError(f"{function}: {name} is {x.dtype}; real numbers expected, give its .real")
 
 
 # The dtypes of Python's floats and complex numbers.

@@ -48,6 +48,9 @@ pub fn run(
     let outermost = interp::is_plain() && roots.iter().all(|(e, _)| e.node.tag == interp::ambient().tag);
     let _mode = outermost.then(|| interp::recording(options.create_graph));
     let _held = script::is_on().then(location::hold);
+    if script::is_on() {
+        script::derived(targets.unwrap_or(&[]).iter().map(|target| &*target.node));
+    }
     Walk::run(roots, targets, options, tape.filter(|tape| !tape.is_current()))
 }
 

@@ -15,7 +15,7 @@ pub use facts::{Fact, Measure};
 use kept::Kept;
 pub use kept::{added_to, keep, replaced, undo};
 pub use notes::{
-    INSTEAD, before_write, begin, called, cleared, end, idled, is_on, left, ran, refuse, refuse_at,
+    INSTEAD, before_write, begin, called, cleared, derived, end, idled, is_on, left, ran, refuse, refuse_at,
     refuse_of_argument, returned, touched, whole, wrote,
 };
 pub use parts::{
@@ -145,6 +145,8 @@ pub struct Script {
     pub calls: Vec<Called>,
     /// The backward of the results, if they have a history.
     pub pulled: Option<Pulled>,
+    /// Whether derivatives were taken with respect to tensors of before.
+    pub derives: bool,
     /// Whether one that writes to memory of outside in other runs did not in this one.
     idle: bool,
     /// What the region changed outside, as it was.
@@ -169,6 +171,7 @@ impl Default for Script {
             devices: Vec::new(),
             calls: Vec::new(),
             pulled: None,
+            derives: false,
             idle: false,
             kept: Kept::default(),
             held: Vec::new(),

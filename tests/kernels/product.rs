@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cpu::run::threads::set_num_threads;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 /// A sink that collects pieces, each of which must come once.
 struct Collect<O>(Mutex<Vec<Option<O>>>, usize);
@@ -36,78 +36,120 @@ fn layout(rows: usize, columns: usize, kind: usize) -> (usize, usize, isize, isi
     }
 }
 
-/// Checks a product of small integers, every sum of which is exact, in memory and through a sink; `stored`
-/// makes an operand of an integer.
-fn check<M: Kernels<Out: Element>>(
-    stored: impl Fn(i64) -> M::Stored, [m, k, n]: [usize; 3], (x, y): (usize, usize),
-) {
-    let ((size_a, a0, ar, ac), (size_b, b0, br, bc)) = (layout(m, k, x), layout(k, n, y));
-    let memory = |size: usize, seed: usize| (0..size + 2).map(move |i| number(i + seed));
-    let (a, b): (Vec<i64>, Vec<i64>) = (memory(size_a, 0).collect(), memory(size_b, 7).collect());
-    let want = |i: usize, j: usize| -> i64 {
-        let a = |l: usize| a[(a0 as isize + i as isize * ar + l as isize * ac) as usize];
-        let b = |l: usize| b[(b0 as isize + l as isize * br + j as isize * bc) as usize];
-        (0..k).map(|l| a(l) * b(l)).sum()
-    };
-    let wanted: Vec<i64> = (0..m * n).map(|at| want(at / n, at % n)).collect();
-    let elements = |v: &[i64]| -> Vec<M::Stored> { v.iter().map(|&v| stored(v)).collect() };
-    let (sa, sb) = (elements(&a), elements(&b));
-    let stride = n + 1;
-    let mut out: Vec<M::Out> = vec![M::Out::from_i64(5); m * stride];
-    let p = Product::<M::Stored, M::Out> {
-        m,
-        n,
-        k,
-        left: MatrixRef { data: sa[a0..].as_ptr(), free: ar, depth: ac },
-        right: MatrixRef { data: sb[b0..].as_ptr(), free: bc, depth: br },
-        target: Target::Memory(out.as_mut_ptr(), stride as isize, None),
-    };
-    // SAFETY: the vectors have these sizes.
-    assert!(unsafe { run::<M>(&p) }.is_ok());
-    for (at, got) in out.iter().enumerate() {
-        let (i, j) = (at / stride, at % stride);
-        let want = if j == n { 5 } else { wanted[i * n + j] };
-        assert_eq!(got.to_f64(), want as f64, "{m} {k} {n}, layouts {x} {y}, at {i}, {j}");
-    }
-    let sink = Collect(Mutex::new(vec![None; m * n]), n);
-    // SAFETY: the vectors have these sizes.
-    assert!(unsafe { run::<M>(&Product { target: Target::Sink(&sink), ..p }) }.is_ok());
-    let got = sink.0.into_inner().unwrap_or_default();
-    let got: Vec<_> = got.iter().flatten().map(|x| x.to_f64()).collect();
-    let want: Vec<_> = wanted.iter().map(|&v| v as f64).collect();
-    assert!(got == want, "{m} {k} {n}, layouts {x} {y}, through a sink");
+/// A matrix of small integers in one of the five layouts: its memory, start and two strides, and its rows.
+struct Stored {
+    memory: Vec<i64>,
+    start: usize,
+    strides: (isize, isize),
+    rows: Vec<i64>,
 }
 
-/// Checks shapes around the borders of vectors, tiles, strips and blocks, and layouts for each.
-fn check_all<M: Kernels<Out: Element>>(stored: impl Fn(i64) -> M::Stored) {
-    for (x, y) in (0..25).map(|i| (i / 5, i % 5)) {
-        for size in [
-            [1, 1, 1],
-            [2, 3, 4],
-            [7, 5, 16],
-            [13, 17, 33],
-            [1, 70, 50],
-            [50, 70, 1],
-            [3, 66, 21],
-            [21, 67, 4],
-            [8, 64, 9],
-            [1, 300, 1],
-            [30, 19, 2],
-            [14, 40, 70],
-            [5, 33, 63],
-            [6, 8, 47],
-            [13, 2, 300],
-        ] {
-            check::<M>(&stored, size, (x, y));
-        }
+impl Stored {
+    fn new(rows: usize, columns: usize, kind: usize, seed: usize) -> Stored {
+        let (size, start, r, c) = layout(rows, columns, kind);
+        let memory: Vec<i64> = (0..size + 2).map(|i| number(i + seed)).collect();
+        let at = |i: usize| start as isize + (i / columns) as isize * r + (i % columns) as isize * c;
+        let rows = (0..rows * columns).map(|i| memory[at(i) as usize]).collect();
+        Stored { memory, start, strides: (r, c), rows }
     }
-    for threads in [1, 3] {
-        set_num_threads(threads);
-        for (x, y) in [(0, 0), (0, 1), (1, 0), (1, 1), (3, 4)] {
-            for size in [[100, 1100, 130], [2, 700, 600], [16, 600, 200], [150, 65, 40], [30, 4100, 70]] {
-                check::<M>(&stored, size, (x, y));
+}
+
+/// Two matrices, their layouts, and their product by its definition, every sum of which is exact.
+struct Case {
+    size: [usize; 3],
+    kinds: (usize, usize),
+    left: Stored,
+    right: Stored,
+    wanted: Vec<i64>,
+}
+
+impl Case {
+    fn new(size: [usize; 3], kinds: (usize, usize)) -> Case {
+        let [m, k, n] = size;
+        let (left, right) = (Stored::new(m, k, kinds.0, 0), Stored::new(k, n, kinds.1, 7));
+        let mut wanted = vec![0; m * n];
+        for i in 0..m {
+            for l in 0..k {
+                let (x, y) = (left.rows[i * k + l], &right.rows[l * n..]);
+                for j in 0..n {
+                    wanted[i * n + j] += x * y[j];
+                }
             }
         }
+        Case { size, kinds, left, right, wanted }
+    }
+
+    /// Checks the product in memory and through a sink; `stored` makes an operand of an integer.
+    fn check<M: Kernels<Out: Element>>(&self, stored: impl Fn(i64) -> M::Stored) {
+        let Case { size: [m, k, n], kinds, left, right, wanted } = self;
+        let (&m, &k, &n) = (m, k, n);
+        let elements = |x: &Stored| -> Vec<M::Stored> { x.memory.iter().map(|&v| stored(v)).collect() };
+        let (a, b) = (elements(left), elements(right));
+        let stride = n + 1;
+        let mut out: Vec<M::Out> = vec![M::Out::from_i64(5); m * stride];
+        let p = Product::<M::Stored, M::Out> {
+            m,
+            n,
+            k,
+            left: MatrixRef { data: a[left.start..].as_ptr(), free: left.strides.0, depth: left.strides.1 },
+            right: MatrixRef {
+                data: b[right.start..].as_ptr(),
+                free: right.strides.1,
+                depth: right.strides.0,
+            },
+            target: Target::Memory(out.as_mut_ptr(), stride as isize, None),
+        };
+        // SAFETY: the vectors have these sizes.
+        assert!(unsafe { run::<M>(&p) }.is_ok());
+        for (at, got) in out.iter().enumerate() {
+            let (i, j) = (at / stride, at % stride);
+            let want = if j == n { 5 } else { wanted[i * n + j] };
+            assert_eq!(got.to_f64(), want as f64, "{m} {k} {n}, layouts {kinds:?}, at {i}, {j}");
+        }
+        let sink = Collect(Mutex::new(vec![None; m * n]), n);
+        // SAFETY: the vectors have these sizes.
+        assert!(unsafe { run::<M>(&Product { target: Target::Sink(&sink), ..p }) }.is_ok());
+        let got = sink.0.into_inner().unwrap_or_default();
+        let got: Vec<_> = got.iter().flatten().map(|x| x.to_f64()).collect();
+        let want: Vec<_> = wanted.iter().map(|&v| v as f64).collect();
+        assert!(got == want, "{m} {k} {n}, layouts {kinds:?}, through a sink");
+    }
+}
+
+/// Shapes around the borders of vectors, tiles, strips and blocks, with all pairs of layouts.
+static SMALL: LazyLock<Vec<Case>> = LazyLock::new(|| {
+    let sizes = [
+        [1, 1, 1],
+        [2, 3, 4],
+        [7, 5, 16],
+        [13, 17, 33],
+        [1, 70, 50],
+        [50, 70, 1],
+        [3, 66, 21],
+        [21, 67, 4],
+        [8, 64, 9],
+        [1, 300, 1],
+        [30, 19, 2],
+        [14, 40, 70],
+        [5, 33, 63],
+        [6, 8, 47],
+        [13, 2, 300],
+    ];
+    (0..25).flat_map(|i| sizes.map(|size| Case::new(size, (i / 5, i % 5)))).collect()
+});
+
+/// Shapes of several blocks, with a few pairs of layouts.
+static LARGE: LazyLock<Vec<Case>> = LazyLock::new(|| {
+    let kinds = [(0, 0), (0, 1), (1, 0), (1, 1), (3, 4)];
+    let sizes = [[100, 1100, 130], [2, 700, 600], [16, 600, 200], [150, 65, 40], [30, 4100, 70]];
+    kinds.into_iter().flat_map(|kinds| sizes.map(|size| Case::new(size, kinds))).collect()
+});
+
+fn check_all<M: Kernels<Out: Element>>(stored: impl Fn(i64) -> M::Stored) {
+    SMALL.iter().for_each(|case| case.check::<M>(&stored));
+    for threads in [1, 3] {
+        set_num_threads(threads);
+        LARGE.iter().for_each(|case| case.check::<M>(&stored));
     }
 }
 

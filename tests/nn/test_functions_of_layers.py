@@ -317,3 +317,42 @@ def test_a_bias_of_a_higher_kind_is_not_cut_down():
     with pytest.raises(TypeError, match="conv1d: a bias of float32 for a result of int64"):
         F.conv1d(whole.unsqueeze(0), whole.unsqueeze(0), wg.tensor([1.5]))
     assert F.linear(wg.ones(1, 3), wg.ones(1, 3), wg.tensor([2])).tolist() == [[5.0]]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "bool"])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_batch_norm_of_integers_is_float32(dtype: str, training: bool):
+    x = wg.tensor([[0, 50, 3], [2, 10, 100], [4, 60, 8]]).to(getattr(wg, dtype))
+    mean, var = (None, None) if training else (wg.tensor([1.0, 2.0, 3.0]), wg.tensor([4.0, 5.0, 6.0]))
+    got = F.batch_norm(x, mean, var, training=training)
+    assert got.dtype == wg.float32
+    assert got.tolist() == F.batch_norm(x.float(), mean, var, training=training).tolist()
+
+
+def test_norms_and_losses_refuse_complex_parameters():
+    x, image, lost = wg.ones(2, 2), wg.ones(2, 2, 3), wg.tensor([1j, 2.0])
+    for call, name in (
+        (lambda: F.batch_norm(x * 1j, None, None, training=True), "batch_norm: input"),
+        (lambda: F.batch_norm(x, None, None, lost, training=True), "batch_norm: weight"),
+        (lambda: F.batch_norm(x, None, None, None, lost, True), "batch_norm: bias"),
+        (lambda: F.batch_norm(x, lost, wg.ones(2)), "batch_norm: running_mean"),
+        (lambda: F.layer_norm(x, (2,), None, lost), "layer_norm: bias"),
+        (lambda: F.layer_norm(x, (2,), lost), "layer_norm: weight"),
+        (lambda: F.rms_norm(x, (2,), lost), "rms_norm: weight"),
+        (lambda: F.group_norm(image, 2, lost), "group_norm: weight"),
+        (lambda: F.instance_norm(image, None, None, None, lost), "instance_norm: bias"),
+        (lambda: F.cross_entropy(x, wg.tensor([0, 1]), lost), "cross_entropy: weight"),
+        (lambda: F.nll_loss(x, wg.tensor([0, 1]), lost), "nll_loss: weight"),
+    ):
+        with pytest.raises(TypeError, match=name + " is .*complex64"):
+            call()
+
+
+def test_a_hard_choice_of_one_number():
+    assert F.gumbel_softmax(wg.tensor(0.3), hard=True).tolist() == 1.0
+
+
+def test_gradients_of_nothing_add_up():
+    x = wg.zeros(2, 0, requires_grad=True)
+    F.pdist(x).sum().backward()
+    assert x.grad.shape == (2, 0)

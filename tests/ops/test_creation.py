@@ -189,3 +189,29 @@ def test_functions_of_several_tensors_take_arrays_and_numbers() -> None:
     assert wg.tensordot(np.ones(3), np.ones(3), 1).item() == 3.0
     assert wg.bernoulli(1.0).item() == 1.0
     assert wg.einsum("i,i", [1.0, 2.0], np.ones(2)).item() == 3.0
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 1j), (2j, 1 + 1j), (-1, 3 - 2j)])
+def test_ranges_of_complex_numbers(start: complex, end: complex) -> None:
+    wanted = np.linspace(start, end, 5)
+    for dtype in (None, wg.complex128):
+        for a, b in ((start, end), (wg.tensor(start), end), (start, wg.tensor(end))):
+            assert np.allclose(array(wg.linspace(a, b, 5, dtype=dtype)), wanted, rtol=1e-5)
+    assert np.allclose(array(wg.logspace(start, end, 5)), np.logspace(start, end, 5), rtol=1e-5)
+    assert wg.linspace(0, end, 5).dtype == wg.complex64
+    bound = wg.tensor(complex(start), requires_grad=True)
+    ramp = wg.linspace(bound, end, 5)
+    assert np.allclose(array(ramp.detach()), wanted, rtol=1e-5)
+    ramp.real.sum().backward()
+    assert np.allclose(complex(bound.grad), 2.5)
+    batched = wg.vmap(lambda a: wg.linspace(a, wg.tensor(end), 5))(wg.tensor([start, 2j]))
+    assert np.allclose(array(batched), np.stack([wanted, np.linspace(2j, end, 5)]), rtol=1e-5)
+    with pytest.raises(TypeError, match="linspace: complex bounds for a dtype of float32"):
+        wg.linspace(start, 1j * abs(end), 5, dtype=wg.float32)
+
+
+def test_ranges_name_what_is_no_bound() -> None:
+    with pytest.raises(TypeError, match="linspace: start is a number or a tensor"):
+        wg.linspace("a", 1, 3)
+    with pytest.raises(TypeError, match="arange: a dtype of real numbers expected, got complex64"):
+        wg.arange(3, dtype=wg.complex64)

@@ -1,5 +1,6 @@
 """Transforms of jitted functions are jitted as a whole: programs in either order, with eager's bits."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -210,3 +211,67 @@ def test_random_numbers_of_maps() -> None:
         return [linear(function, X, X, X) for _ in range(4)], wg.rand(2)
 
     assert recorded(run(wg.jit(g))) == recorded(run(g))
+
+
+def by_first(a, b):
+    return wg.autograd.grad((b * a * a).sum(), a, allow_unused=True, retain_graph=True)[0]
+
+
+def hooked(a):
+    a.register_hook(lambda g: g * 10)
+    return a
+
+
+def inputs(kind):
+    """Two arguments, the second or first of which has what another kind of call has not."""
+    a, b = (wg.tensor([2.0, 3.0], requires_grad=True) for _ in range(2))
+    match kind:
+        case "leaves":
+            return a, b
+        case "hooked":
+            return hooked(a), b
+        case "computed":
+            return a, b * 3
+        case "of the other":
+            return a, a * 3
+        case "both of one":
+            c = a * 2
+            return c, c.sin()
+
+
+@pytest.mark.parametrize("first", ["leaves", "hooked", "computed", "of the other", "both of one"])
+def test_a_derivative_by_an_argument_depends_on_the_graph_behind_it(first):
+    f = wg.jit(by_first)
+    for kind in (first, "leaves", "hooked", "computed", "of the other", "both of one", "leaves"):
+        given = inputs(kind)
+        assert f(*given).tolist() == by_first(*given).tolist(), kind
+    # Calls with leaves are a program, whatever others are.
+    traces = f.traces
+    f(*inputs("leaves"))
+    assert f.traces == traces
+
+
+def test_a_derivative_by_a_tensor_of_outside_depends_on_it_too():
+    weight = wg.tensor([2.0, 3.0], requires_grad=True)
+
+    def of_weight(b):
+        return wg.autograd.grad((b * weight).sum(), weight, retain_graph=True)[0]
+
+    f = wg.jit(of_weight)
+    for given in (wg.ones(2, requires_grad=True), weight * 3, wg.ones(2, requires_grad=True), weight.exp()):
+        assert f(given).tolist() == of_weight(given).tolist()
+
+
+def test_the_gradient_of_an_argument_is_not_compared():
+    def by_gradient(x):
+        return x.detach() * (2 if x.grad is None else 3)
+
+    f = wg.jit(by_gradient)
+    leaf, kept = wg.ones(2, requires_grad=True), wg.ones(2, requires_grad=True) * 1
+    kept.retain_grad()
+    kept.sum().backward()
+    leaf.grad = wg.ones(2)
+    with warnings.catch_warnings(action="ignore"):
+        for given in (wg.ones(2, requires_grad=True) * 1, kept, leaf, wg.ones(2), kept):
+            assert f(given).tolist() == by_gradient(given).tolist()
+    assert "grad of an argument" in f.why()[0]

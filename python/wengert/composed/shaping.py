@@ -96,7 +96,10 @@ def logspace(
     kind = _core.empty(0, dtype=dtype, device="cpu").dtype
     if kind == _core.bool:
         raise TypeError("logspace: a dtype of numbers expected, got bool; convert with .bool()")
+    if dtype is None:
+        kind = _core.linspace(start, end, 0, device="cpu").dtype
     if not kind.is_differentiable:
         start, end = (x.trunc() if isinstance(x, Tensor) else int(x) for x in (start, end))
-    exponents = _core.linspace(start, end, steps, dtype=_core.float64, device="cpu")
+    wide = _core.complex128 if kind.is_complex else _core.float64
+    exponents = _core.linspace(start, end, steps, dtype=wide, device="cpu")
     return (base**exponents).to(kind).to(device or _core.get_default_device())

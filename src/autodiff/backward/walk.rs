@@ -345,7 +345,7 @@ impl Walk<'_> {
             script::refuse(|| "rows by index of what is a result, or has the gradient of one".into());
         }
         let fits = total.is_exclusive() && total.dtype() == g.dtype() && !g.dtype().is_complex();
-        if !fits || !op.add_transpose(total, g, context)? {
+        if !fits || g.numel() > 0 && !op.add_transpose(total, g, context)? {
             return Ok(false);
         }
         self.interrupts.spend(g.numel())?;

@@ -309,6 +309,15 @@ impl Tensor {
             }
         }
         let x = self.cast(self.dtype().to_float())?;
+        for (what, t) in [("weight", weight), ("bias", bias)] {
+            if let Some(t) = t.filter(|t| t.dtype().category() > x.dtype().category()) {
+                return Err(Error::dtype(format!(
+                    "{name}: {what} is {}, and the input {}; convert the input first",
+                    t.dtype(),
+                    x.dtype()
+                )));
+            }
+        }
         if !affine {
             return first(bind(op, &[&x])?);
         }

@@ -3,8 +3,8 @@
 
 use crate::array::{defaults, random};
 use crate::cpu::run::threads::num_threads;
-use crate::py::autograd::marks::{Marks, are_such, marks_of};
-use crate::py::autograd::staging::{PyProgram, arrays_of};
+use crate::py::autograd::marks::{Marks, are_such, arrays_of, marks_of};
+use crate::py::autograd::staging::PyProgram;
 use crate::py::autograd::watched::PyWatched;
 use crate::py::prelude::*;
 use crate::tape::saving::is_packing;

@@ -1,9 +1,12 @@
 //! What tells tensors apart for a program: how they lie in memory, and where, or how they lie to each other.
 
 use crate::array::Layout;
+use crate::interp::{ROOT_TAG, Tag};
+use crate::py::autograd::staging::plain;
 use crate::py::prelude::*;
 use crate::tape::hooks::Hooks;
-use crate::tensor::donated;
+use crate::tape::node::Edge;
+use crate::tensor::{Payload, donated};
 use pyo3::types::PyBytes;
 use smallvec::SmallVec;
 
@@ -135,6 +138,39 @@ pub fn are_such<'a>(
         && marks.iter().zip(arguments).all(|(mark, (object, x, recorded))| {
             mark.recorded == recorded && mark.holds(x) && mark.place == place_among(&mut seen, object, x)
         })
+}
+
+/// Whether no graph of before has a part in the derivatives with respect to a tensor: it is a leaf that no
+/// hook belongs to, or has none.
+pub fn is_independent(t: &Tensor) -> bool {
+    t.edge().is_none_or(|Edge { node, .. }| node.is_leaf() && node.hooks().is_none_or(|h| h.stamp().1 == 0))
+}
+
+/// Whether a tensor is an array, or recorded by this tape and no other.
+pub fn is_of(t: &Tensor, tape: Tag) -> bool {
+    t.traced()
+        .is_none_or(|t| t.tag == tape && matches!(t.payload, Payload::Taped { primal: Tensor::Array(_), .. }))
+}
+
+/// Arrays, and which of them are recorded.
+type Arrays = (SmallVec<[Array; 8]>, SmallVec<[bool; 8]>);
+
+/// The arrays of tensors; `None` if one of them is a value of a transform, other than of its tape.
+pub fn arrays_of(tensors: &[Bound<'_, PyTensor>]) -> PyResult<Option<Arrays>> {
+    let mut arrays = Arrays::default();
+    let Some(tape) = interp::program_tape() else { return Ok(None) };
+    for object in tensors {
+        let x = object.get().value()?;
+        match &*x {
+            Tensor::Array(array) => arrays.0.push(array.clone()),
+            recorded => match plain(&recorded.detach()) {
+                Some(array) if tape == ROOT_TAG || is_of(recorded, tape) => arrays.0.push(array.clone()),
+                _ => return Ok(None),
+            },
+        }
+        arrays.1.push(x.node().is_some());
+    }
+    Ok(Some(arrays))
 }
 
 /// What tells arguments apart, as bytes.

@@ -141,8 +141,12 @@ impl PyTensor {
             };
         }
         match node.hooks().and_then(|h| h.retained(index)) {
-            Some(keep) => seen(keep.get()),
+            Some(keep) => {
+                refuse_of_argument("grad", &refresh(slf)?);
+                seen(keep.get())
+            }
             None => {
+                refuse_of_argument("grad", &refresh(slf)?);
                 let py = slf.py();
                 let text = c"the .grad of a tensor that is the result of an operation is not kept; call \
                              retain_grad() on it before backward()";

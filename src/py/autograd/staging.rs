@@ -1,15 +1,16 @@
 //! Programs for `wengert.jit`: what a region of Python code ran, run again without Python.
 
 use crate::array::random;
-use crate::interp::{ROOT_TAG, Tag};
+use crate::interp::ROOT_TAG;
 use crate::py::autograd::donating::{NestedCall, donating, nesting};
+use crate::py::autograd::marks::{arrays_of, is_independent, is_of};
 use crate::py::autograd::recorded::{self, History};
 use crate::py::autograd::watched::PyWatched;
 use crate::py::data::dtype::dtype_of;
 use crate::py::prelude::*;
 use crate::tape::location::{self, Location};
 use crate::tape::saving;
-use crate::tensor::{Aval, Payload};
+use crate::tensor::Aval;
 use crate::watch::debug::{Modes, modes};
 use crate::watch::program::{Donation, Outcome, Program, recorded as with_backward};
 use crate::watch::script;
@@ -17,7 +18,6 @@ use crate::watch::{absent, cost};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
 
 /// Where a region did what another run would not repeat: what, file, line.
 type Refused = (String, Option<(String, u32, String)>);
@@ -29,6 +29,8 @@ pub struct PyProgram {
     /// The backward, if results have a history.
     history: Option<Arc<History>>,
     arguments: Vec<Aval>,
+    /// Whether it differentiates by what was there before the call, as arguments.
+    derives: bool,
     /// The memory that the function finds without its arguments.
     places: FxHashSet<usize>,
     /// Functions of the host, in the order of their calls.
@@ -38,14 +40,8 @@ pub struct PyProgram {
 }
 
 /// The array of a tensor without history.
-fn plain(t: &Tensor) -> Option<&Array> {
+pub fn plain(t: &Tensor) -> Option<&Array> {
     t.concrete().filter(|_| t.edge().is_none())
-}
-
-/// Whether a tensor is an array, or recorded by this tape and no other.
-fn is_of(t: &Tensor, tape: Tag) -> bool {
-    t.traced()
-        .is_none_or(|t| t.tag == tape && matches!(t.payload, Payload::Taped { primal: Tensor::Array(_), .. }))
 }
 
 /// A value leaves the core for the program, by the function `name`.
@@ -135,6 +131,13 @@ fn _stage_end<'py>(
             None,
         ));
     }
+    let derives = script.derives;
+    if derives && script.refusal.is_none() && !arguments.iter().all(is_independent) {
+        return refused((
+            "derivatives beside an argument that has hooks or was computed before".into(),
+            None,
+        ));
+    }
     let mut arrays = Vec::with_capacity(outputs.len());
     for y in &outputs {
         match y.detach().concrete() {
@@ -158,7 +161,7 @@ fn _stage_end<'py>(
     };
     match made {
         Ok((program, history)) => {
-            let program = PyProgram { program, history, arguments: avals, places, calls, watched };
+            let program = PyProgram { program, history, arguments: avals, derives, places, calls, watched };
             Ok(program.into_pyobject(py)?.into_any())
         }
         Err(refusal) => refused(refusal),
@@ -266,6 +269,11 @@ impl PyProgram {
         if arguments.len() != self.arguments.len() || arguments.iter().any(is_found) {
             return Ok(Outcome::Changed);
         }
+        for x in objects.iter().filter(|_| self.derives) {
+            if !is_independent(&*x.get().value()?) {
+                return Ok(Outcome::Changed);
+            }
+        }
         let mut call = |number: usize| attached(|py| self.call(py, number));
         let elements = arguments.iter().map(Array::numel).sum();
         let mut run = |arguments: &mut [Array]| run(py, elements, || self.program.run(arguments, &mut call));
@@ -314,27 +322,6 @@ impl PyProgram {
              it: {what}; what was done so far stays. Do the same at each call, or leave out jit"
         )))
     }
-}
-
-/// Arrays, and which of them are recorded.
-type Arrays = (SmallVec<[Array; 8]>, SmallVec<[bool; 8]>);
-
-/// The arrays of tensors; `None` if one of them is a value of a transform, other than of its tape.
-pub fn arrays_of(tensors: &[Bound<'_, PyTensor>]) -> PyResult<Option<Arrays>> {
-    let mut arrays = Arrays::default();
-    let Some(tape) = interp::program_tape() else { return Ok(None) };
-    for object in tensors {
-        let x = object.get().value()?;
-        match &*x {
-            Tensor::Array(array) => arrays.0.push(array.clone()),
-            recorded => match plain(&recorded.detach()) {
-                Some(array) if tape == ROOT_TAG || is_of(recorded, tape) => arrays.0.push(array.clone()),
-                _ => return Ok(None),
-            },
-        }
-        arrays.1.push(x.node().is_some());
-    }
-    Ok(Some(arrays))
 }
 
 /// Whether an array is what is known of it.

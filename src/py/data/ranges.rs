@@ -7,7 +7,7 @@ use crate::ops::pointwise::operand::{Operand, binary};
 use crate::ops::reduce::index_type;
 use crate::py::args::{count, too_large};
 use crate::py::autograd::staging;
-use crate::py::data::create::{Any, made, place};
+use crate::py::data::create::{Any, made};
 use crate::py::data::dtype::{device_or_default, optional_dtype};
 use crate::py::prelude::*;
 use pyo3::exceptions::PyTypeError;
@@ -76,6 +76,11 @@ fn arange(
     let device = device_or_default(device)?;
     let natural = if whole.is_none() { defaults::float() } else { index_type(device) };
     let dtype = numbers("arange", optional_dtype(dtype)?.unwrap_or(natural))?;
+    if dtype.is_complex() {
+        return Err(type_error(format!(
+            "arange: a dtype of real numbers expected, got {dtype}; convert with .to()"
+        )));
+    }
     if let (Some(((start, end), step)), DType::I64, Device::Cpu) = (whole, dtype, device)
         && let Some(t) = large_range(start, end, step)?
     {
@@ -103,7 +108,7 @@ fn is_known(end: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// A range as a function of both ends, of which one at least is a tensor.
 fn between(start: &Arg, end: &Arg, ramp: &Tensor) -> Result<Tensor> {
-    let nearer = ramp.lt(0.5)?;
+    let nearer = ramp.real()?.lt(0.5)?;
     let step = binary(Binary::Sub, end.operand(), start.operand())?;
     let rest = binary(Binary::Sub, Operand::Int(1), ramp.into())?;
     let front = binary(Binary::Add, start.operand(), (&step.mul(ramp)?).into())?;
@@ -127,21 +132,42 @@ fn linspace(
     start: &Bound<'_, PyAny>, end: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] steps: i64, dtype: Any,
     device: Any, requires_grad: bool,
 ) -> PyResult<PyTensor> {
-    let is_function = !(is_known(start)? && is_known(end)?);
-    let (dtype, device) = place(dtype, device)?;
-    let (dtype, steps) = (numbers("linspace", dtype)?, count("linspace: steps", steps)?);
+    let is_known = is_known(start)? && is_known(end)?;
+    let bound = |name: &str, bound: &Bound<'_, PyAny>| {
+        bound.extract::<Arg>().map_err(|_| {
+            let given = bound.get_type();
+            type_error(format!("linspace: {name} is a number or a tensor without axes, got {given}"))
+        })
+    };
+    let bounds = [bound("start", start)?, bound("end", end)?];
+    let is_complex = bounds.iter().any(|bound| match bound {
+        Arg::Tensor(t) => t.dtype().is_complex(),
+        bound => matches!(bound, Arg::Complex(..)),
+    });
+    let natural = if is_complex { defaults::float().complex() } else { defaults::float() };
+    let dtype = numbers("linspace", optional_dtype(dtype)?.unwrap_or(natural))?;
+    if is_complex && !dtype.is_complex() {
+        return Err(type_error(format!("linspace: complex bounds for a dtype of {dtype}; give their .real")));
+    }
+    let (device, steps) = (device_or_default(device)?, count("linspace: steps", steps)?);
     // A ramp of complex numbers is one of real ones.
     let ramp = |start, end| Tensor::linspace(start, end, steps, dtype.real(), device)?.cast(dtype);
-    if !is_function {
+    if is_known && !is_complex {
         let [start, end] = [start.extract()?, end.extract()?].map(|v| whole_if(dtype, v));
         return made(ramp(start, end)?, requires_grad);
     }
     let ramp = ramp(0.0, 1.0)?;
-    let operand = |end: &Bound<'_, PyAny>| match end.extract()? {
-        Arg::Tensor(t) => Ok::<_, PyErr>(Arg::Tensor(t.cast(dtype)?)),
-        number => Ok(number),
+    let operand = |bound: Arg| match bound {
+        Arg::Tensor(t) => Ok(Arg::Tensor(t.cast(dtype)?)),
+        // A tensor, as two numbers are no operands.
+        bound if is_known => {
+            Ok(Arg::Tensor(Tensor::zeros(Shape::SCALAR, dtype, device)?.add(bound.operand())?))
+        }
+        bound => Ok::<_, Error>(bound),
     };
-    Ok(between(&operand(start)?, &operand(end)?, &ramp).named("linspace")?.into())
+    let [start, end] = bounds;
+    let y = between(&operand(start)?, &operand(end)?, &ramp).named("linspace")?;
+    if is_known { made(y, requires_grad) } else { Ok(y.into()) }
 }
 
 exports! { functions: arange, linspace }

@@ -74,6 +74,9 @@ impl PyTensor {
         // By position, `non_blocking` and `copy` follow.
         let mut flags = SmallVec::<[bool; 2]>::new();
         for arg in args {
+            if arg.is_none() {
+                continue;
+            }
             if let (Ok(flag), true) = (arg.cast::<PyBool>(), flags.len() < 2) {
                 flags.push(flag.is_true());
                 continue;

@@ -94,6 +94,11 @@ pub fn refuse_of_argument(what: &str, x: &Array) {
     }
 }
 
+/// A backward ends at these tensors: what it finds of those of before depends on the graph behind them, too.
+pub fn derived<'a>(mut targets: impl Iterator<Item = &'a Node>) {
+    with(|script| script.derives |= targets.any(|node| node.seq < script.first));
+}
+
 /// [`refuse`], with the place of what cannot be run again.
 pub fn refuse_at(what: impl FnOnce() -> String, place: impl FnOnce() -> Option<Location>) {
     if is_on() {

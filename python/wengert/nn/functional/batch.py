@@ -1,7 +1,7 @@
 """Normalisation by the statistics of a batch, of each image, and of neighbouring channels."""
 
 import wengert as wg
-from wengert._arguments import of_tensors
+from wengert._arguments import check_real, of_tensors
 from wengert._core import Tensor
 from wengert._precision import in_float32
 
@@ -45,6 +45,7 @@ def batch_norm(
 
     Raises:
         ShapeError: where the input has no channels axis.
+        TypeError: for complex numbers; integers are converted to float32.
         ValueError: in training, for one value per channel, whose variance is always 0,
             and an `eps` that is not positive.
 
@@ -59,6 +60,10 @@ def batch_norm(
         )
     if training and not eps > 0:
         raise ValueError(f"batch_norm: eps must be positive in training, got {eps}")
+    check_real("batch_norm", input=input, weight=weight, bias=bias)
+    check_real("batch_norm", running_mean=running_mean, running_var=running_var)
+    if not input.dtype.is_floating_point:
+        input = input.float()
     axes = tuple(i for i in range(input.ndim) if i != 1)
     per_channel = (-1, *[1] * (input.ndim - 2))
     wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input
@@ -125,6 +130,7 @@ def instance_norm(
             f"instance_norm: input of shape (n, channels, ..) with a spatial axis expected, got "
             f"{tuple(input.shape)}"
         )
+    check_real("instance_norm", weight=weight, bias=bias)
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import wengert as wg
 from wengert import _core
-from wengert._arguments import of_tensors
+from wengert._arguments import check_real, of_tensors
 from wengert._core import Tensor
 from wengert._numbers import check_probability
 from wengert._precision import in_float32, in_floats, in_widest, rounded
@@ -217,6 +217,7 @@ def group_norm(
             f"group_norm: the channels (axis 1) of shape {tuple(input.shape)} do not divide into "
             f"{num_groups} groups"
         )
+    check_real("group_norm", weight=weight, bias=bias)
     size = math.prod(input.shape[1:]) // num_groups
     wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input
     rows = wide.reshape(input.shape[0], num_groups, size)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import wengert as wg
 from wengert import _core
-from wengert._arguments import of_tensors
+from wengert._arguments import check_real, of_tensors
 from wengert._caller import warn
 from wengert._core import Tensor
 from wengert._precision import in_float32, in_floats
@@ -57,6 +57,7 @@ def _check_class_weight(op: str, input: Tensor, weight: Tensor | None, ignore_in
             f"{op}: weight of shape {tuple(weight.shape)}, expected ({classes},), one for each class of the "
             f"input of shape {tuple(input.shape)}"
         )
+    check_real(op, weight=weight)
 
 
 def _same_shapes(op: str, input: Tensor, target: Tensor) -> None:

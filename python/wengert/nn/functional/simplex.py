@@ -41,6 +41,8 @@ def gumbel_softmax(
     soft = softmax((logits + noise.to(logits.dtype)) / tau, dim)
     if not hard:
         return soft
+    if soft.ndim == 0:
+        return wg.ones_like(soft) - soft.detach() + soft
     places = wg.arange(soft.shape[dim], dtype=wg.int32, device=soft.device)
     axis = dim % soft.ndim
     places = places.reshape([-1 if k == axis else 1 for k in range(soft.ndim)])
