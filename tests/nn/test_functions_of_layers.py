@@ -356,3 +356,10 @@ def test_gradients_of_nothing_add_up():
     x = wg.zeros(2, 0, requires_grad=True)
     F.pdist(x).sum().backward()
     assert x.grad.shape == (2, 0)
+
+
+def test_a_normalised_shape_that_is_none_is_named():
+    for norm in (F.layer_norm, F.rms_norm):
+        for shape in ([-1, 3], [], [2], [1, 2, 3]):
+            with pytest.raises(wg.ShapeError, match=norm.__name__ + ": a tensor of shape"):
+                norm(wg.ones(2, 3), shape)

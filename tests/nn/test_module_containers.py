@@ -1,5 +1,6 @@
 """Lists, chains and dictionaries of modules and of parameters."""
 
+import numpy as np
 import pytest
 import wengert as wg
 from wengert import nn
@@ -107,3 +108,14 @@ def test_names_that_are_not_there_are_told_with_those_that_are() -> None:
         nn.ParameterDict()["a"]
     with pytest.raises(KeyError, match="Linear: there is no 'scale'; it has: 'weight', 'bias'"):
         nn.Linear(1, 1)._parameters["scale"]
+
+
+def test_an_index_that_is_no_integer_is_named():
+    for layers in (nn.Sequential(nn.ReLU()), nn.ModuleList([nn.ReLU()])):
+        with pytest.raises(
+            TypeError, match=type(layers).__name__ + ": an index is an integer or a slice, got 'a'"
+        ):
+            layers["a"]
+        assert layers[wg.tensor(0)] is layers[np.int64(0)] is layers[-1]
+    with pytest.raises(TypeError, match="ParameterList: an index is an integer or a slice, got None"):
+        nn.ParameterList([nn.Parameter(wg.ones(1))])[None]

@@ -265,3 +265,9 @@ def test_bins_of_an_infinite_range_are_refused(bad: float) -> None:
             count(x, 2)
     assert wg.histc(x, 2, min=0, max=2).tolist() == [0, 2]
     assert wg.histogram(x, 2, range=(0, 2)).hist.tolist() == [0, 2]
+
+
+def test_a_spacing_that_is_no_number_is_named():
+    for spacing in ("a", [None]):
+        with pytest.raises(TypeError, match="gradient: a spacing is a number or a tensor"):
+            wg.gradient(wg.arange(5.0), spacing=spacing)

@@ -1,6 +1,7 @@
 """Numerical derivatives of functions that are known at points."""
 
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 from wengert import _core
@@ -69,6 +70,10 @@ def _along(x: Tensor, axis: int, step: complex | Tensor, edge_order: int) -> Ten
         raise ValueError(
             f"gradient: at least {edge_order + 1} points along axis {axis} expected for "
             f"edge_order={edge_order}, got {n}"
+        )
+    if not (isinstance(step, Number | Tensor) or hasattr(step, "__array__")):
+        raise TypeError(
+            f"gradient: a spacing is a number or a tensor, got {type(step).__name__} for axis {axis}"
         )
     x = x.movedim(axis, -1)
     gaps: Tensor | None = None

@@ -314,6 +314,10 @@ class Staged(_core._FastPath, Generic[P, R]):
             note("hooks of all modules, or parametrize.cached(), around the call")
             return None, leaves, []
         order = [*kwargs, *(_order(x) for x in (*args, *kwargs.values()) if not isinstance(x, Tensor))]
+        # Python tells containers apart that are equal.
+        given = [x for x in (*args, *kwargs.values()) if isinstance(x, list | dict)]
+        if len(given) > 1:
+            order.append(tuple(next(i for i, y in enumerate(given) if y is x) for x in given))
         if _STRANGE in order:
             note("an argument of a class that is a tree; give dictionaries, tuples or dataclasses")
             return None, leaves, []

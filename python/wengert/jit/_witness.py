@@ -32,6 +32,11 @@ _UNSTEADY = frozenset(
     "initial_seed input "
     "load loadtxt locals open print set_rng_state vars".split()
 )
+# Python code of such modules that reads something else: who calls, settings.
+_LOOKING = frozenset(
+    [("inspect", name) for name in ("currentframe", "stack", "trace")]
+    + [("numpy", name) for name in ("geterr", "geterrcall", "getbufsize", "get_printoptions")]
+)
 # What of NumPy reads something outside: files, settings of texts.
 _OUTSIDE = tuple(
     "numpy.random numpy.core.arrayprint numpy._core.arrayprint numpy.lib._npyio numpy.lib.npyio "
@@ -114,6 +119,8 @@ class Witness:
         """Whether a function reads nothing but its arguments."""
         module = frame.f_globals.get("__name__", "")
         first = root(module)
+        if (first, frame.f_code.co_name) in _LOOKING:
+            return False
         # The constructors of named tuples are made as modules of their own.
         known = first == "wengert" or first in _PURE or first.startswith("namedtuple_")
         return known or (first == "numpy" and not module.startswith(_OUTSIDE))

@@ -4,15 +4,24 @@ read and written.
 Values live in the `__dict__` of the module, and these are views of it.
 """
 
+import operator
 from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any
 
-__all__ = ["Registered", "absent"]
+__all__ = ["Registered", "absent", "whole"]
 
 
 def absent(what: str, name: object, known: Iterable[str]) -> KeyError:
     """The error for a name that is not there."""
     return KeyError(f"{what}: there is no {name!r}; it has: {', '.join(map(repr, known)) or 'nothing'}")
+
+
+def whole(what: str, index: Any) -> int:
+    """An index as an integer; raises TypeError for what is none."""
+    try:
+        return operator.index(index)
+    except TypeError:
+        raise TypeError(f"{what}: an index is an integer or a slice, got {index!r}") from None
 
 
 class Registered(MutableMapping[str, Any]):

@@ -138,6 +138,15 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return written("dropout", input, _core._dropout, p) if inplace else _core._dropout(input, p)
 
 
+def _check_end(function: str, input: Tensor, given: Sequence[int]) -> None:
+    """Raises unless the shape of the input ends in the one that is normalised."""
+    shape = tuple(given)
+    if not shape or tuple(input.shape)[-len(shape) :] != shape:
+        raise wg.ShapeError(
+            f"{function}: a tensor of shape {tuple(input.shape)} does not end in the normalised shape {shape}"
+        )
+
+
 @of_tensors
 def layer_norm(
     input: Tensor,
@@ -156,6 +165,7 @@ def layer_norm(
         >>> wg.nn.functional.layer_norm(wg.tensor([1.0, 3.0]), (2,))
         tensor([-1.,  1.])
     """
+    _check_end("layer_norm", input, normalized_shape)
     return _core._layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -178,15 +188,11 @@ def rms_norm(
         tensor([1., 1.])
     """
     eps = wg.finfo(_float_of(input)).eps if eps is None else eps
+    _check_end("rms_norm", input, normalized_shape)
     if not (input.dtype.is_complex or isinstance(eps, Tensor)):
         return _core._rms_norm(input, normalized_shape, weight, eps)
-    shape = tuple(normalized_shape)
-    if not shape or tuple(input.shape)[-len(shape) :] != shape:
-        raise wg.ShapeError(
-            f"rms_norm: a tensor of shape {tuple(input.shape)} does not end in the normalised shape {shape}"
-        )
     wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input
-    axes = tuple(range(-len(shape), 0))
+    axes = tuple(range(-len(normalized_shape), 0))
     out = wide * ((wide * wide).mean(axes, keepdim=True) + eps).rsqrt()
     return rounded(out if weight is None else out * weight, _float_of(input))
 

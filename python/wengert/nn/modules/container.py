@@ -7,7 +7,7 @@ from typing import Any, Self
 from wengert._core import Tensor
 
 from ..module import Module, tree_text
-from ..registries import absent
+from ..registries import absent, whole
 from .aliases import found_in
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
@@ -68,6 +68,7 @@ class _Numbered(Module):
     def _name(self, index: int) -> str:
         names = self._module_names
         count = len(names)
+        index = whole(type(self).__name__, index)
         if not -count <= index < count:
             raise IndexError(f"{type(self).__name__}: index {index} is outside its {count} modules")
         return next(islice(names, index % count, None))

@@ -8,7 +8,7 @@ from wengert._core import Tensor
 
 from ..module import Module, tree_text
 from ..parameter import Parameter
-from ..registries import absent
+from ..registries import absent, whole
 from .container import pairs_of
 
 __all__ = ["ParameterDict", "ParameterList"]
@@ -86,6 +86,7 @@ class ParameterList(_Holder):
         return iter([self.__dict__[name] for name in self._names])
 
     def _name(self, index: int) -> str:
+        index = whole("ParameterList", index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"ParameterList: index {index} is outside its {len(self)} parameters")
         return str(index % len(self))
