@@ -1841,6 +1841,8 @@ def _autocast_enter(dtype: Any) -> Any:
     """Enters an autocast region; None turns casting off. Returns the number of the region."""
 def _autocast_exit(number: Any) -> Any:
     """Leaves the autocast region of this number. One that is not the innermost, as in a generator that ends early, leaves those within it as they are."""
+def _average_gradients(params: Any, ranks: Any, divisor: Any) -> Any:
+    """Divides the sum over ranks of the gradients of these parameters, which have one dtype, by `divisor`, and makes the quotients their gradients. Returns false, having done nothing, for halves, whose sum may be beyond their range, in transforms, and where a parameter has no gradient."""
 def _avg_pool(rank: Any, input: Any, kernel: Any, stride: Any, padding: Any, ceil: Any, padded: Any, divisor: Any) -> Any:
     """The average of every window over the last `rank` axes."""
 def _backward(tensors: Any, grad_tensors: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any:

@@ -5,9 +5,13 @@ use crate::arguments::group::{Group, Read, SharedGroup};
 use crate::cpu::run::isa::{Isa, isa, lower};
 use crate::ops::collective::window::number;
 use crate::ops::collective::{self, Exchange, Members};
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::operand::{Operand, binary};
 use crate::py::args::Tensors;
+use crate::py::nn::optim::gradient;
 use crate::py::prelude::*;
 use crate::py::window::{DirectWindow, PyWindow, SHORT};
+use crate::watch::script;
 use pyo3::ffi;
 
 /// A group of processes as an attribute of operations.
@@ -135,6 +139,35 @@ fn _sum_joined(py: Python<'_>, tensors: Tensors, ranks: &PyRanks) -> PyResult<Te
     Ok(py.detached(|| collective::sum_joined(&tensors.0, &ranks.0))?)
 }
 
+/// Divides the sum over ranks of the gradients of these parameters, which have one dtype, by `divisor`, and
+/// makes the quotients their gradients. Returns false, having done nothing, for halves, whose sum may be
+/// beyond their range, in transforms, and where a parameter has no gradient.
+#[pyfunction]
+fn _average_gradients(
+    py: Python<'_>, params: Vec<Tensor>, ranks: &PyRanks, divisor: usize,
+) -> PyResult<bool> {
+    let is_half = params.iter().any(|param| param.dtype().size() == 2);
+    let grads: Option<Vec<Tensor>> = params.iter().map(gradient).collect();
+    let Some(grads) = grads.filter(|_| !is_half && interp::is_plain()) else { return Ok(false) };
+    let average = py.detached(|| -> Result<Tensor> {
+        let sum = collective::sum_joined(&grads, &ranks.0)?;
+        binary(Binary::Div, (&sum).into(), Operand::Int(divisor as i128))
+    })?;
+    let mut start = 0;
+    for param in &params {
+        let (Some(node), n) = (param.node(), param.numel()) else { continue };
+        let Some(mut slot) = node.grad() else { continue };
+        let own = average.narrow(0, start, n)?.reshape(&param.shape())?;
+        start += n;
+        script::cleared(node, &slot);
+        let before = slot.replace(own);
+        drop(slot);
+        // Outside the lock: its memory may belong to a Python object with a destructor.
+        drop(before);
+    }
+    Ok(true)
+}
+
 /// Returns the name of the instruction set that kernels use; with `most`, uses none above that from now on.
 #[pyfunction]
 #[pyo3(signature = (most=None))]
@@ -147,4 +180,4 @@ fn _isa(most: Option<&str>) -> PyResult<&'static str> {
     Ok(known.iter().find(|(_, set)| *set == isa()).map_or("", |(name, _)| name))
 }
 
-exports! { classes: PyRanks; functions: _collective, _isa, _sum_joined }
+exports! { classes: PyRanks; functions: _average_gradients, _collective, _isa, _sum_joined }

@@ -4,7 +4,7 @@ Gradients travel in buckets, whose contents and order the rank 0 decides: first 
 registration, and after the first step in the order in which its gradients were complete. A bucket starts when
 it and all before it are complete, so that every rank issues the same collectives in the same order. A thread
 of its own waits for them, since MPI advances only while somebody does; the last bucket, which nothing is left
-to be hidden behind, is summed by the thread that runs backward.
+to be hidden behind, is summed by the thread that runs backward, at its end.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class Reducer:
         # The order in which gradients are complete, until the layout follows it.
         self._arrived: list[int] | None = []
         self._walk: int | None = None
-        self._started: list[Future[Tensor] | Tensor] = []
+        # The averages of buckets, in order; None for the last one until the end of backward.
+        self._started: list[Future[Tensor] | None] = []
         self._thread: ThreadPoolExecutor | None = None
         self._handles = [
             param.register_post_accumulate_grad_hook(partial(self._on_complete, i))
@@ -106,7 +107,8 @@ class Reducer:
 
     def settle(self) -> None:
         """Waits for what a backward that raised has sent, so that others may talk in the group."""
-        wait([sent for sent in self._started if isinstance(sent, Future)])
+        if self._started:
+            wait([sent for sent in self._started if sent is not None])
 
     def _begin(self, walk: int) -> None:
         """Prepares for the gradients of a backward."""
@@ -138,26 +140,25 @@ class Reducer:
             self._next += 1
 
     def _start(self, bucket: list[int]) -> None:
-        """Sends the gradients of a bucket on their way."""
+        """Sends the gradients of a bucket on their way, unless it is the last."""
+        if len(self._started) == len(self.buckets) - 1:
+            self._started.append(None)
+            return
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "wengert.distributed")
+        # Backward may add to gradients that are its own until they are copied.
+        parts = [flatten_tensors(self._parts(bucket))]
+        self._started.append(self._thread.submit(self._average, parts, caller_line()))
+
+    def _parts(self, bucket: list[int]) -> list[Tensor]:
+        """The gradients of a bucket, and which of them there are where some may be missing."""
         grads = [self.params[i].grad for i in bucket]
         with wg.no_grad():
             parts = [wg.zeros_like(self.params[i]) if g is None else g for i, g in zip(bucket, grads)]
             if self.find_unused:
                 # Above 0 where some rank has the gradient.
                 parts.append(parts[0].new_tensor([float(g is not None) for g in grads]))
-        self._started.append(self._send(parts, len(self._started) == len(self.buckets) - 1))
-
-    def _send(self, parts: list[Tensor], last: bool) -> Future[Tensor] | Tensor:
-        """The average over ranks, which the other thread computes unless it is the last."""
-        if not last:
-            if self._thread is None:
-                self._thread = ThreadPoolExecutor(1, "wengert.distributed")
-            # Backward may add to gradients that are its own until they are copied.
-            return self._thread.submit(self._average, [flatten_tensors(parts)], caller_line())
-        for before in self._started:
-            if isinstance(before, Future):
-                before.result()
-        return self._average(parts, caller_line())
+        return parts
 
     def _average(self, parts: list[Tensor], line: Line) -> Tensor:
         """The average of all parts as one vector; `line` is where backward was called, for messages."""
@@ -173,12 +174,18 @@ class Reducer:
         for i in tuple(self._waiting):
             self._mark(i)
         self._walk = None
-        with wg.no_grad():
-            for bucket, started in zip(self.buckets, self._started):
-                flat = started.result() if isinstance(started, Future) else started
-                params = [self.params[i] for i in bucket]
-                counts = flat[-len(bucket) :].tolist() if self.find_unused else None
-                for j, (param, grad) in enumerate(zip(params, unflatten_tensors(flat, params))):
+        averages = [sent if sent is None else sent.result() for sent in self._started]
+        for bucket, average in zip(self.buckets, averages):
+            params = [self.params[i] for i in bucket]
+            if average is None:
+                if not self.find_unused and _core._average_gradients(
+                    params, self.group.members, self.divisor
+                ):
+                    continue
+                average = self._average(self._parts(bucket), caller_line())
+            counts = average[-len(bucket) :].tolist() if self.find_unused else None
+            with wg.no_grad():
+                for j, (param, grad) in enumerate(zip(params, unflatten_tensors(average, params))):
                     if counts is None or counts[j]:
                         param.grad = grad
         self._started = []

@@ -44,7 +44,7 @@ fn elements<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> usize {
 }
 
 /// Returns the gradient of a leaf, or of a result that retains its gradient.
-fn gradient(t: &Tensor) -> Option<Tensor> {
+pub fn gradient(t: &Tensor) -> Option<Tensor> {
     let node = t.node()?;
     if let Some(slot) = node.grad() {
         script::touched(node, &slot);

@@ -5,7 +5,7 @@ import threading
 
 import wengert as wg
 from distributed.training.models import rank, size
-from wengert import nn
+from wengert import _core, nn
 from wengert.distributed import DataParallel
 
 device = os.environ.get("DEVICE", "cpu")
@@ -28,6 +28,7 @@ def noted(parts):
 
 model = DataParallel(wide(), bucket_cap_mb=1.0)
 average, begin = model.reducer._average, model.reducer._start
+in_place = _core._average_gradients
 
 
 def averaged(parts, line):
@@ -39,12 +40,20 @@ def averaged(parts, line):
     return found
 
 
+def averaged_in_place(params, members, divisor):
+    """The last message, when the backward has ended."""
+    assert all(param.grad is not None for param in params)
+    noted(params)
+    return in_place(params, members, divisor)
+
+
 def started(bucket):
     starts.append(len(model.reducer._waiting))
     begin(bucket)
 
 
 model.reducer._average, model.reducer._start = averaged, started
+_core._average_gradients = averaged_in_place
 model.module[0].weight.register_hook(wait_for_the_first)
 for _ in range(2):
     for noticed in (events, starts, arrived):
