@@ -1,5 +1,9 @@
 """New tensors: constants and ranges against NumPy; random numbers by statistics, seeds and streams."""
 
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pytest
 import wengert as wg
@@ -208,6 +212,12 @@ def test_ranges_of_complex_numbers(start: complex, end: complex) -> None:
     assert np.allclose(array(batched), np.stack([wanted, np.linspace(2j, end, 5)]), rtol=1e-5)
     with pytest.raises(TypeError, match="linspace: complex bounds for a dtype of float32"):
         wg.linspace(start, 1j * abs(end), 5, dtype=wg.float32)
+
+
+@pytest.mark.parametrize("half", [Fraction(1, 2), Decimal("0.5"), np.float32(0.5), np.array(0.5)])
+def test_bounds_of_a_range_are_any_numbers(half: Any) -> None:
+    assert wg.linspace(half, 1, 3).tolist() == [0.5, 0.75, 1.0]
+    assert wg.linspace(0, half, 2).tolist() == [0.0, 0.5]
 
 
 def test_ranges_name_what_is_no_bound() -> None:

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import enum
 import functools
+import inspect
 import math
 import pickle
 import re
@@ -368,3 +369,30 @@ def test_why_says_what_it_was_about():
         staged = wg.jit(function)
         staged(argument)
         assert reason in staged.why()[0]
+
+
+def test_lists_that_are_one_are_told_from_lists_that_are_equal():
+    def by_identity(a, b):
+        return a[0] * (2 if a is b else 3)
+
+    f, given = wg.jit(by_identity), [wg.ones(2)]
+    for other in (list(given), given, list(given), given):
+        assert f(given, other).tolist() == by_identity(given, other).tolist()
+    assert f.traces == 2
+
+
+def test_settings_and_callers_that_library_code_reads_are_refused():
+    def by_setting(x):
+        return x * (2 if np.geterr()["over"] == "warn" else 3)
+
+    def by_caller(x):
+        return x * (2 if inspect.currentframe() is None else 3)
+
+    f = wg.jit(by_setting)
+    assert f(wg.ones(1)).item() == 2
+    with np.errstate(over="ignore"):
+        assert f(wg.ones(1)).item() == 3
+    assert "geterr" in f.why()[0]
+    f = wg.jit(by_caller)
+    f(wg.ones(1))
+    assert "currentframe" in f.why()[0]

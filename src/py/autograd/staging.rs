@@ -134,7 +134,9 @@ fn _stage_end<'py>(
     let derives = script.derives;
     if derives && script.refusal.is_none() && !arguments.iter().all(is_independent) {
         return refused((
-            "derivatives beside an argument that has hooks or was computed before".into(),
+            "derivatives beside an argument that has hooks or was computed before; take them by grad(), or \
+             detach it"
+                .into(),
             None,
         ));
     }

@@ -134,7 +134,8 @@ fn linspace(
 ) -> PyResult<PyTensor> {
     let is_known = is_known(start)? && is_known(end)?;
     let bound = |name: &str, bound: &Bound<'_, PyAny>| {
-        bound.extract::<Arg>().map_err(|_| {
+        // A fraction of Python's is a number, too.
+        bound.extract().or_else(|_| bound.extract().map(Arg::Float)).map_err(|_| {
             let given = bound.get_type();
             type_error(format!("linspace: {name} is a number or a tensor without axes, got {given}"))
         })
